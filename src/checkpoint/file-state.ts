@@ -1,0 +1,50 @@
+import * as v from 'valibot'
+import { digest, type Digest } from '../ids.ts'
+
+/** Why a path's state could not be taken. Never read as "the file was absent". */
+export const unknownReasons = [
+  'too-large', // over `maxFileBytes`; only its size was looked at
+  'special', // a device, a socket, a pipe
+  'unreadable', // permission or I/O error
+  'behind-link', // a parent folder is a symbolic link now, or its real path moved
+  'capture-failed', // an error of ours
+  'cut-off', // the process died between the look before a call and the look after it
+] as const
+export type UnknownReason = (typeof unknownReasons)[number]
+
+/** What a path was at one moment. `mode` holds the permission bits only (`st_mode & 0o7777`). */
+export type FileState =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'file'; readonly digest: Digest; readonly bytes: number; readonly mode: number }
+  | { readonly kind: 'link'; readonly target: string }
+  | { readonly kind: 'folder' }
+  | { readonly kind: 'unknown'; readonly reason: UnknownReason }
+
+export const absent: FileState = { kind: 'absent' }
+export const unknown = (reason: UnknownReason): FileState => ({ kind: 'unknown', reason })
+
+/** True when both states are known and equal in kind, bytes and mode. An unknown state equals nothing, itself included. */
+export function sameState(a: FileState, b: FileState): boolean {
+  switch (a.kind) {
+    case 'absent':
+    case 'folder':
+      return a.kind === b.kind
+    case 'file':
+      return b.kind === 'file' && a.digest === b.digest && a.mode === b.mode
+    case 'link':
+      return b.kind === 'link' && a.target === b.target
+    case 'unknown':
+      return false
+  }
+}
+
+export const DigestSchema = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/), v.transform(digest))
+const count = v.pipe(v.number(), v.integer(), v.minValue(0))
+
+export const FileStateSchema = v.variant('kind', [
+  v.object({ kind: v.literal('absent') }),
+  v.object({ kind: v.literal('file'), digest: DigestSchema, bytes: count, mode: v.pipe(count, v.maxValue(0o7777)) }),
+  v.object({ kind: v.literal('link'), target: v.string() }),
+  v.object({ kind: v.literal('folder') }),
+  v.object({ kind: v.literal('unknown'), reason: v.picklist(unknownReasons) }),
+])

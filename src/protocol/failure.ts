@@ -1,0 +1,37 @@
+import * as v from 'valibot'
+
+/**
+ * Why a request was refused or could not be done. `code` is stable; the sentence and the remedy stand
+ * in locales under `failure.<code>` and `failure.<code>.remedy`, filled from `facts`.
+ */
+export const failureCodes = [
+  'bad-request', // the request or the command line does not read; facts.detail
+  'unknown-session', // no such session is open in the host
+  'unknown-turn', // facts.turn, facts.last
+  'turn-running', // a turn runs now
+  'jobs-running', // facts.count, facts.names: jobs or subagents of this session still run
+  'already-rolled-back', // facts.turn
+  'compacted', // facts.turn: a compaction covers both sides of the boundary
+  'compaction-open', // a compaction is under way
+  'nothing-to-roll-back', // facts.turn: no message of it is in the context any more
+  'plan-expired', // the plan id is unknown or too old
+  'stale', // something changed since the preview; nothing was done
+  'nothing-to-undo', // no rollback of this session is left to undo
+  'read-only', // the session's sandbox forbids writing files
+  'store-unavailable', // facts.detail: our store cannot be written, so nothing could be saved first
+  'busy', // another rollback of this session is under way
+  'host-missing', // client only: the host half does not answer
+  'host-mismatch', // client only: its answer does not read; facts.detail
+  'unsupported-host', // facts.detail: a DSH contract is not as expected
+  'aborted', // stopped before the point of no return
+  'internal', // facts.detail: a bug of ours
+] as const
+export type FailureCode = (typeof failureCodes)[number]
+
+export const FailureSchema = v.object({
+  code: v.picklist(failureCodes),
+  facts: v.optional(v.record(v.string(), v.union([v.string(), v.number()])), {}),
+})
+export type Failure = v.InferOutput<typeof FailureSchema>
+
+export const failure = (code: FailureCode, facts: Record<string, string | number> = {}): Failure => ({ code, facts })

@@ -1,0 +1,162 @@
+import * as v from 'valibot'
+import { OpIdSchema, OutcomeSchema, ScopeSchema, scopes } from '../checkpoint/journal-entry.ts'
+import { FileStateSchema } from '../checkpoint/file-state.ts'
+import { planId, sessionId } from '../ids.ts'
+import { FailureSchema } from './failure.ts'
+
+/**
+ * The read channel between the halves, `/turnback` on the host's connection: one request and one
+ * reply schema per endpoint, checked by both sides. A reply is `{ok: true, value}` or
+ * `{ok: false, failure}`. Rolling back itself goes through the `rollback` command.
+ */
+export const PROTOCOL = 1
+/** Channel name and projection key. */
+export const CHANNEL = '/turnback'
+export const PROJECTION = 'turnback'
+/** The command's name; the second one serves the browser half when another plugin took the first. */
+export const COMMAND = 'rollback'
+export const FALLBACK_COMMAND = 'turnback'
+
+const int = v.pipe(v.number(), v.integer())
+const count = v.pipe(int, v.minValue(0))
+const turnNumber = v.pipe(int, v.minValue(1))
+const Session = v.pipe(v.string(), v.minLength(1), v.maxLength(200), v.transform(sessionId))
+const PlanIdSchema = v.pipe(v.string(), v.regex(/^[0-9a-z]{8,32}$/), v.transform(planId))
+export const locales = ['en', 'zh'] as const
+export type Locale = (typeof locales)[number]
+
+/** A change we know or must suspect and cannot vouch for. `names`: tool names or paths, at most 20. */
+export const gapReasons = ['no-record', 'store-hole', 'late', 'command'] as const
+export const GapSchema = v.object({ reason: v.picklist(gapReasons), count, names: v.array(v.string()) })
+export type Gap = v.InferOutput<typeof GapSchema>
+
+export const turnStates = ['available', 'running', 'rolled-back', 'compacted'] as const
+export const TurnRowSchema = v.object({
+  turn: turnNumber,
+  startSeq: count,
+  /** First line of the first human message, cut; empty when it holds only pictures or nobody wrote it. */
+  title: v.string(),
+  images: count,
+  /** Unix ms of turn/start */
+  atMs: int,
+  state: v.picklist(turnStates),
+  /** Paths with a record in this turn. */
+  files: count,
+  /** Shell and other commands whose changes are not covered. */
+  commands: count,
+})
+export type TurnRow = v.InferOutput<typeof TurnRowSchema>
+
+export const OpSummarySchema = v.object({
+  op: OpIdSchema,
+  act: v.picklist(['rollback', 'undo']),
+  of: v.optional(OpIdSchema),
+  scope: ScopeSchema,
+  target: v.optional(v.object({ startSeq: count, number: turnNumber, lastNumber: turnNumber })),
+  markerSeq: v.optional(count),
+  outcomes: v.array(OutcomeSchema),
+  /** A later undo reversed it. */
+  undone: v.boolean(),
+  atMs: int,
+})
+export type OpSummary = v.InferOutput<typeof OpSummarySchema>
+
+/** Why a path is a conflict; default `keep`. */
+export const conflictKinds = ['changed-since', 'edited-between', 'cut-off'] as const
+export const ConflictSchema = v.picklist(conflictKinds)
+export const planActions = ['write', 'recreate', 'delete', 'none', 'keep', 'skip'] as const
+export const PreviewRowSchema = v.object({
+  /** Absolute path on the host. */
+  path: v.string(),
+  /** The path as shown: relative to the workspace when inside it. */
+  shown: v.string(),
+  action: v.picklist(planActions),
+  /** What a conflict row would do if the user chose to put it back. */
+  putBackAction: v.optional(v.picklist(['write', 'recreate', 'delete'])),
+  conflict: v.optional(ConflictSchema),
+  skip: v.optional(v.string()),
+  goal: FileStateSchema,
+  current: FileStateSchema,
+  turns: v.array(turnNumber),
+})
+export type PreviewRow = v.InferOutput<typeof PreviewRowSchema>
+
+export const PreviewSchema = v.object({
+  /** Hash of everything the preview rests on; a plan made from another state of the world is refused. */
+  token: v.string(),
+  scope: ScopeSchema,
+  target: v.object({ turn: turnNumber, startSeq: count, title: v.string(), atMs: int }),
+  lastTurn: turnNumber,
+  /** Turns withdrawn, oldest first. */
+  turns: v.array(v.object({ turn: turnNumber, title: v.string() })),
+  /** Messages that leave the model's context. */
+  messages: count,
+  rows: v.array(PreviewRowSchema),
+  /** Empty folders made in the span that will go, as shown. */
+  folders: v.array(v.string()),
+  gaps: v.array(GapSchema),
+  /** First words of messages that wait in the queue and will run after the rollback. */
+  queued: v.array(v.string()),
+  /** Session state named as not rolled back: keys of locales `untouched.<key>`. */
+  untouched: v.array(v.string()),
+  /** The withdrawn prompt for the composer; images are attachment ids. */
+  prompt: v.object({ text: v.string(), images: v.array(v.string()) }),
+})
+export type Preview = v.InferOutput<typeof PreviewSchema>
+
+const locale = v.picklist(locales)
+export const endpoints = {
+  hello: {
+    request: v.object({ locale: v.optional(locale), sessionId: v.optional(Session) }),
+    reply: v.object({
+      protocol: v.literal(PROTOCOL),
+      version: v.string(),
+      command: v.string(),
+      /** Contracts that are not as expected; empty when all is well. */
+      problems: v.array(v.object({ contract: v.string(), detail: v.string() })),
+    }),
+  },
+  timeline: {
+    request: v.object({ sessionId: Session }),
+    reply: v.object({ turns: v.array(TurnRowSchema), ops: v.array(OpSummarySchema) }),
+  },
+  preview: {
+    request: v.object({ sessionId: Session, turn: turnNumber, scope: v.optional(ScopeSchema, 'both') }),
+    reply: PreviewSchema,
+  },
+  plan: {
+    request: v.object({
+      sessionId: Session,
+      turn: turnNumber,
+      scope: v.optional(ScopeSchema, 'both'),
+      token: v.string(),
+      /** Conflict paths to put back instead of keeping them. */
+      putBack: v.optional(v.array(v.string()), []),
+    }),
+    reply: v.variant('kind', [
+      v.object({ kind: v.literal('planned'), planId: PlanIdSchema, expiresAtMs: int }),
+      v.object({ kind: v.literal('stale'), preview: PreviewSchema }),
+    ]),
+  },
+  outcome: {
+    request: v.object({ sessionId: Session, planId: v.optional(PlanIdSchema), op: v.optional(OpIdSchema) }),
+    reply: v.object({ op: v.optional(OpSummarySchema) }),
+  },
+} as const
+export type Endpoint = keyof typeof endpoints
+export type RequestOf<E extends Endpoint> = v.InferOutput<(typeof endpoints)[E]['request']>
+/** What a caller writes: defaults may be left out and ids are plain strings. */
+export type RequestInput<E extends Endpoint> = v.InferInput<(typeof endpoints)[E]['request']>
+export type ReplyOf<E extends Endpoint> = v.InferOutput<(typeof endpoints)[E]['reply']>
+
+export const replyEnvelope = v.variant('ok', [
+  v.object({ ok: v.literal(true), value: v.unknown() }),
+  v.object({ ok: v.literal(false), failure: FailureSchema }),
+])
+
+/** What the projection `turnback` pushes to open pages: our markers of this session, oldest first. */
+export const ProjectionViewSchema = v.object({
+  markers: v.array(v.object({ seq: count, startSeq: count, turn: turnNumber, op: v.string() })),
+})
+export type ProjectionView = v.InferOutput<typeof ProjectionViewSchema>
+export { scopes }

@@ -1,0 +1,20 @@
+import { defineConfig } from 'vitest/config'
+
+/** One runner, four rooms of tests. `TURNBACK_LONG=1` (npm run test:long) raises seeds and crash points. */
+const project = (name: string, more: object = {}) => ({
+  extends: true as const,
+  test: { name, include: [`tests/${name}/**/*.test.{ts,tsx}`], ...more },
+})
+
+export default defineConfig({
+  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  test: {
+    projects: [
+      project('unit'),
+      project('contract', { testTimeout: 30_000, hookTimeout: 60_000 }),
+      project('component', { environment: 'jsdom' }),
+      // One real host and one browser at a time: the files run one after another.
+      project('e2e', { testTimeout: 120_000, hookTimeout: 180_000, fileParallelism: false, maxWorkers: 1 }),
+    ],
+  },
+})
