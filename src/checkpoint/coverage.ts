@@ -1,0 +1,42 @@
+import type { Seq, SessionId } from '../ids.ts'
+import { watchKey, type Ledger } from '../ledger/ledger.ts'
+import type { Gap } from '../protocol/requests.ts'
+import type { Turn } from '../turn/turn-index.ts'
+import { callLabel, toolKind } from './tool-table.ts'
+
+/** Names shown per gap; the count goes on. */
+const MAX_NAMES = 20
+
+/**
+ * What may have changed in the turns from `startSeq` on without a record. Decided from the session's
+ * log, not from what our listeners believe they saw: a call that may write and left no record was not
+ * watched, whether the plugin was not there yet or the store was down.
+ */
+export function coverageGaps(input: {
+  readonly session: SessionId
+  readonly turns: readonly Turn[]
+  readonly startSeq: Seq
+  readonly ledger: Ledger
+  /** Records of this session are missing or damaged. */
+  readonly hasHoles: boolean
+}): readonly Gap[] {
+  const { session, ledger, startSeq } = input
+  const calls = input.turns.filter(turn => turn.startSeq >= startSeq).flatMap(turn => turn.calls)
+    .filter(call => call.outcome !== 'not-started')
+  const unrecorded = calls.filter(call => ['file', 'container'].includes(toolKind(call.name, call.args))
+    && !ledger.watched.has(watchKey(session, call.callId)))
+  const commands = calls.filter(call => toolKind(call.name, call.args) === 'command').map(call => callLabel(call.name, call.args))
+  // A subagent's calls stand in its own log; the journal has them under its session id.
+  const delegated = ledger.seen.filter(({ turn, call }) => turn.startSeq >= startSeq && call.sessionId !== session
+    && toolKind(call.tool, undefined) === 'command').map(({ call }) => call.tool)
+  const late = ledger.late.filter(({ turn }) => turn.startSeq >= startSeq).map(({ call }) => call.tool)
+  return [
+    gap('no-record', unrecorded.map(call => callLabel(call.name, call.args))),
+    gap('command', [...commands, ...delegated]),
+    gap('late', late),
+    ...(input.hasHoles ? [{ reason: 'store-hole', count: 1, names: [] } as const] : []),
+  ].filter(({ count }) => count > 0)
+}
+
+const gap = (reason: Gap['reason'], names: readonly string[]): Gap =>
+  ({ reason, count: names.length, names: [...new Set(names)].slice(0, MAX_NAMES) })

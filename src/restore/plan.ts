@@ -1,0 +1,128 @@
+import { sameState, type FileState } from '../checkpoint/file-state.ts'
+import type { Outcome } from '../checkpoint/journal-entry.ts'
+import type { Seq } from '../ids.ts'
+import { inSpan, type CallRecord, type Ledger, type StandingOp } from '../ledger/ledger.ts'
+
+/** Why a path is not simply put back. Default for each is to keep the path as it is. */
+export type Conflict =
+  | 'changed-since' // it is not what the session's last call left
+  | 'edited-between' // somebody changed it between two calls of the span
+  | 'cut-off' // the process died during a call, so what that call left was never seen
+
+/** Why a path cannot be put back at all. */
+export type Skip = Extract<FileState, { kind: 'unknown' }>['reason'] | 'is-folder'
+
+export type FileAction = 'write' | 'recreate' | 'delete'
+
+export type Decision =
+  | { readonly kind: FileAction }
+  | { readonly kind: 'none' } // already as it was
+  | { readonly kind: 'keep'; readonly conflict: Conflict; readonly putBack: FileAction }
+  | { readonly kind: 'skip'; readonly skip: Skip }
+
+/** One path of a plan. `goal` is the state before the span, `current` what is there now. */
+export interface PlanRow {
+  readonly path: string
+  readonly goal: FileState
+  readonly current: FileState
+  readonly conflict: Conflict | undefined
+  readonly decision: Decision
+  /** Turn numbers of the span that changed it, oldest first. */
+  readonly turns: readonly number[]
+}
+
+export interface RestorePlan {
+  /** Sorted by path. */
+  readonly rows: readonly PlanRow[]
+  /** Folders that the span's calls made and that may go when they are empty, deepest first. */
+  readonly folders: readonly string[]
+}
+
+/** Paths whose state has to be looked at before `planRestore` for this target. */
+export const pathsInSpan = (ledger: Ledger, startSeq: Seq): readonly string[] =>
+  [...ledger.paths.values()].filter(path => inSpan(path, startSeq).length > 0).map(path => path.path).sort()
+
+/**
+ * Decides, per path, how the files get back to before the turn that starts at `startSeq`.
+ * `current` holds a state for every path of `pathsInSpan`; `putBack` names conflict paths that the
+ * user wants back all the same.
+ */
+export function planRestore(ledger: Ledger, startSeq: Seq, current: ReadonlyMap<string, FileState>, putBack: ReadonlySet<string>): RestorePlan {
+  const rows = pathsInSpan(ledger, startSeq).map((path): PlanRow => {
+    const records = inSpan(ledger.paths.get(path)!, startSeq)
+    const now = stateOf(current, path)
+    const goal = records[0]!.before
+    const conflict = conflictOf(records, now)
+    const turns = [...new Set(records.map(record => record.turn.number))]
+    return { path, goal, current: now, conflict, turns, decision: decide(goal, now, conflict, putBack.has(path)) }
+  })
+  const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
+  return { rows, folders: madeFolders(ledger, startSeq, gone.map(row => row.path)) }
+}
+
+/**
+ * Decides how the files get back to what `op` replaced. Only paths that the op changed take part; a
+ * path that is no longer as the op left it is a conflict.
+ */
+export function planUndo(op: StandingOp, current: ReadonlyMap<string, FileState>, putBack: ReadonlySet<string>): RestorePlan {
+  const restored = new Set(op.done.outcomes.filter(outcome => outcome.result === 'restored').map(outcome => outcome.path))
+  const rows = op.begin.rows.filter(row => restored.has(row.path)).map((row): PlanRow => {
+    const now = stateOf(current, row.path)
+    const conflict = sameState(now, row.goal) ? undefined : 'changed-since'
+    return { path: row.path, goal: row.was, current: now, conflict, turns: [], decision: decide(row.was, now, conflict, putBack.has(row.path)) }
+  })
+  const made = op.begin.rows.filter(row => restored.has(row.path) && row.action === 'recreate').flatMap(row => row.absentFolders)
+  return { rows: rows.toSorted(byPath), folders: deepestFirst(made) }
+}
+
+/** The outcomes that are settled before anything is written. */
+export function decidedOutcomes(plan: RestorePlan): readonly Outcome[] {
+  return plan.rows.flatMap((row): Outcome[] => {
+    switch (row.decision.kind) {
+      case 'keep': return [{ path: row.path, result: 'kept', reason: row.decision.conflict }]
+      case 'skip': return [{ path: row.path, result: 'skipped', reason: row.decision.skip }]
+      // Nothing to write, but the path is as it was before the span: its records are cancelled like the others'.
+      case 'none': return [{ path: row.path, result: 'restored', reason: 'unchanged' }]
+      default: return []
+    }
+  })
+}
+
+function stateOf(current: ReadonlyMap<string, FileState>, path: string): FileState {
+  const state = current.get(path)
+  if (state === undefined) throw new Error(`restore/plan: ${path} was not looked at`)
+  return state
+}
+
+function decide(goal: FileState, now: FileState, conflict: Conflict | undefined, putBack: boolean): Decision {
+  if (goal.kind === 'unknown') return { kind: 'skip', skip: goal.reason }
+  if (sameState(goal, now)) return { kind: 'none' }
+  // What cannot be read cannot be saved, and what cannot be saved is not replaced.
+  if (now.kind === 'unknown') return { kind: 'skip', skip: now.reason }
+  if (now.kind === 'folder' || goal.kind === 'folder') return { kind: 'skip', skip: 'is-folder' }
+  const action = goal.kind === 'absent' ? 'delete' : now.kind === 'absent' ? 'recreate' : 'write'
+  return conflict === undefined || putBack ? { kind: action } : { kind: 'keep', conflict, putBack: action }
+}
+
+/** The last call's end says what should be there; a call that found something else than the one before it left tells of an edit between. */
+function conflictOf(records: readonly CallRecord[], now: FileState): Conflict | undefined {
+  const last = records.at(-1)!
+  // A call that was cut off before it wrote left the path as it found it.
+  const end = last.after ?? (sameState(last.before, now) ? last.before : undefined)
+  if (!isSeen(end)) return 'cut-off'
+  if (!sameState(end, now)) return 'changed-since'
+  const pairs = records.slice(1).map((record, at) => ({ left: records[at]!.after, found: record.before }))
+  if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
+  return pairs.some(({ left, found }) => !sameState(left!, found)) ? 'edited-between' : undefined
+}
+
+const isSeen = (state: FileState | undefined): state is FileState => state !== undefined && state.kind !== 'unknown'
+
+function madeFolders(ledger: Ledger, startSeq: Seq, gone: readonly string[]): readonly string[] {
+  return deepestFirst(gone.flatMap(path => inSpan(ledger.paths.get(path)!, startSeq).flatMap(record => record.absentFolders)))
+}
+
+const deepestFirst = (folders: readonly string[]): readonly string[] =>
+  [...new Set(folders)].sort((a, b) => b.split('/').length - a.split('/').length || (a < b ? -1 : 1))
+
+const byPath = (a: PlanRow, b: PlanRow): number => (a.path < b.path ? -1 : 1)
