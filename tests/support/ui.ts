@@ -1,0 +1,148 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { chromium, type Browser, type Locator, type Page } from 'playwright-core'
+
+/**
+ * The DSH web page through roles and accessible names; its class names are hashed. The functions know both languages
+ * of the host, so a test chooses the language with `openApp` alone.
+ */
+
+const screens = fileURLToPath(new URL('../../.cache/screens', import.meta.url))
+
+/** Accessible names of the host's own controls, English and Chinese. */
+const names = {
+  sessions: /^(Sessions|会话)$/,
+  notice: /^(Internal Testing Notice|内测须知|内部测试须知|内测声明)$/,
+  goOn: /^(Continue|继续)$/,
+  chooseWorkspace: /^(Choose workspace|选择工作区)$/,
+  workspaceDialog: /^(Select Workspace Directory|选择工作区目录)$/,
+  editPath: /^(Edit path|编辑路径)$/,
+  open: /^(Open|打开)$/,
+  newSession: /^(New session|新建会话|新会话)$/,
+  send: /^(Send message|发送消息|发送)$/,
+  stop: /^(Stop generating|停止生成)$/,
+}
+
+export interface PageOptions {
+  readonly locale?: 'en-US' | 'zh-CN'
+  readonly colorScheme?: 'light' | 'dark'
+  readonly reducedMotion?: 'reduce' | 'no-preference'
+  readonly viewport?: { readonly width: number, readonly height: number }
+}
+
+/** Headless Chromium ($CHROMIUM, or `chromium` on PATH) that calls nobody but the page it is given. */
+export function launchBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: chromiumPath(),
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+      '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  })
+}
+
+/** Open the app in a fresh browser profile and wait until it has booted. Throws when a plugin stopped the page. */
+export async function openApp(browser: Browser, url: string, options: PageOptions = {}): Promise<Page> {
+  const page = await browser.newPage({
+    locale: options.locale ?? 'en-US',
+    colorScheme: options.colorScheme ?? 'light',
+    reducedMotion: options.reducedMotion ?? 'no-preference',
+    viewport: options.viewport ?? { width: 1400, height: 900 },
+  })
+  await page.goto(url)
+  await waitForBoot(page)
+  return page
+}
+
+/** Also after `page.reload()`. */
+export async function waitForBoot(page: Page): Promise<void> {
+  const failure = page.getByText('Failed to load plugins')
+  await page.getByRole('tree', { name: names.sessions }).or(failure).first().waitFor()
+  if (await failure.count() > 0) throw new Error(`the page did not boot: ${await page.locator('body').innerText()}`)
+}
+
+/** Accept the first-run notice; the host remembers it in the home's settings. */
+export async function dismissNotice(page: Page): Promise<void> {
+  const notice = page.getByRole('dialog', { name: names.notice })
+  await notice.getByRole('button', { name: names.goOn }).click()
+  await notice.waitFor({ state: 'hidden' })
+}
+
+/** First run of a home only: choose the workspace folder. Leaves a blank session open. */
+export async function openFirstWorkspace(page: Page, folder: string): Promise<void> {
+  await page.getByRole('textbox', { name: names.chooseWorkspace }).click()
+  const dialog = page.getByRole('dialog', { name: names.workspaceDialog })
+  await dialog.getByRole('button', { name: names.editPath }).click()
+  const path = dialog.getByRole('textbox', { name: names.editPath })
+  await path.fill(folder)
+  await path.press('Enter')
+  await dialog.getByRole('button', { name: names.open }).click()
+  await composer(page).waitFor()
+}
+
+/** Start another session in the current workspace. */
+export async function newSession(page: Page): Promise<void> {
+  await page.getByRole('button', { name: names.newSession }).first().click()
+  await page.getByPlaceholder(/^(Describe what you want to build|描述你想)/).waitFor()
+}
+
+/** Open a listed session by its title (`Session NAME` for the scripted model). */
+export async function openSession(page: Page, title: string | RegExp): Promise<void> {
+  await page.getByRole('treeitem', { name: title }).first().click()
+}
+
+/** The message box of the open session. */
+export function composer(page: Page): Locator {
+  return page.locator('textarea:enabled').last()
+}
+
+/** Send a prompt and wait until it stands in the transcript. */
+export async function sendPrompt(page: Page, text: string): Promise<void> {
+  await composer(page).fill(text)
+  await page.getByRole('button', { name: names.send }).click()
+  await page.getByText(text, { exact: true }).last().waitFor()
+}
+
+/** Run a slash command from the composer. The host would send an unknown one to the model as text. */
+export async function runCommand(page: Page, line: string): Promise<void> {
+  await composer(page).fill(line)
+  await composer(page).press('Enter')
+}
+
+/** Wait until no turn runs: the stop button is gone and stays gone (between two steps it may blink). */
+export async function waitForIdle(page: Page, timeoutMs = 30_000): Promise<void> {
+  const stop = page.getByRole('button', { name: names.stop })
+  const deadlineMs = Date.now() + timeoutMs
+  for (let quiet = 0; quiet < 5;) {
+    if (Date.now() > deadlineMs) throw new Error(`the turn did not end within ${timeoutMs} ms`)
+    quiet = await stop.count() === 0 ? quiet + 1 : 0
+    await page.waitForTimeout(100)
+  }
+}
+
+/** Stop the running turn. */
+export async function stopTurn(page: Page): Promise<void> {
+  await page.getByRole('button', { name: names.stop }).click()
+  await waitForIdle(page)
+}
+
+/** Answer the approval that stands in the composer's place (English page). */
+export async function answerApproval(page: Page, answer: 'Allow once' | 'Reject' = 'Allow once'): Promise<void> {
+  await page.getByRole('group', { name: 'Approval details' }).waitFor()
+  await page.getByRole('button', { name: answer, exact: true }).click()
+}
+
+/** Save a picture of the page as .cache/screens/NAME.png. */
+export async function screenshot(page: Page, name: string): Promise<string> {
+  mkdirSync(screens, { recursive: true })
+  const path = join(screens, `${name}.png`)
+  await page.screenshot({ path, animations: 'disabled' })
+  return path
+}
+
+function chromiumPath(): string {
+  const given = process.env['CHROMIUM']
+  if (given) return given
+  const found = (process.env['PATH'] ?? '').split(delimiter).map(folder => join(folder, 'chromium')).find(existsSync)
+  if (found === undefined) throw new Error('no chromium on PATH: install it or set CHROMIUM to its path')
+  return found
+}
