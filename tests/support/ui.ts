@@ -13,15 +13,19 @@ const screens = fileURLToPath(new URL('../../.cache/screens', import.meta.url))
 /** Accessible names of the host's own controls, English and Chinese. */
 const names = {
   sessions: /^(Sessions|会话)$/,
-  notice: /^(Internal Testing Notice|内测须知|内部测试须知|内测声明)$/,
+  notice: /^(Internal Testing Notice|内测声明)$/,
   goOn: /^(Continue|继续)$/,
   chooseWorkspace: /^(Choose workspace|选择工作区)$/,
   workspaceDialog: /^(Select Workspace Directory|选择工作区目录)$/,
   editPath: /^(Edit path|编辑路径)$/,
   open: /^(Open|打开)$/,
-  newSession: /^(New session|新建会话|新会话)$/,
-  send: /^(Send message|发送消息|发送)$/,
+  newSession: /^(New session|新建会话)$/,
+  blankComposer: /^(Describe what you want to build|描述你想要构建的内容)/,
+  send: /^(Send message|发送消息)$/,
   stop: /^(Stop generating|停止生成)$/,
+  approval: /^(Approval details|审批详情)$/,
+  allow: /^(Allow once|允许一次)$/,
+  reject: /^(Reject|拒绝)$/,
 }
 
 export interface PageOptions {
@@ -82,7 +86,7 @@ export async function openFirstWorkspace(page: Page, folder: string): Promise<vo
 /** Start another session in the current workspace. */
 export async function newSession(page: Page): Promise<void> {
   await page.getByRole('button', { name: names.newSession }).first().click()
-  await page.getByPlaceholder(/^(Describe what you want to build|描述你想)/).waitFor()
+  await page.getByPlaceholder(names.blankComposer).waitFor()
 }
 
 /** Open a listed session by its title (`Session NAME` for the scripted model). */
@@ -125,10 +129,10 @@ export async function stopTurn(page: Page): Promise<void> {
   await waitForIdle(page)
 }
 
-/** Answer the approval that stands in the composer's place (English page). */
-export async function answerApproval(page: Page, answer: 'Allow once' | 'Reject' = 'Allow once'): Promise<void> {
-  await page.getByRole('group', { name: 'Approval details' }).waitFor()
-  await page.getByRole('button', { name: answer, exact: true }).click()
+/** Answer the approval that stands in the composer's place. */
+export async function answerApproval(page: Page, answer: 'allow' | 'reject' = 'allow'): Promise<void> {
+  await page.getByRole('group', { name: names.approval }).waitFor()
+  await page.getByRole('button', { name: names[answer] }).click()
 }
 
 /** Save a picture of the page as .cache/screens/NAME.png. */
