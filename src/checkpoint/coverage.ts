@@ -34,9 +34,9 @@ export function coverageGaps(input: {
     gap('no-record', unrecorded.map(call => callLabel(call.name, call.args))),
     gap('command', [...commands, ...delegated]),
     gap('late', late),
-    ...(input.hasHoles ? [{ reason: 'store-hole', count: 1, names: [] } as const] : []),
+    ...(input.hasHoles ? [gap('store-hole', [''])] : []),
   ].filter(({ count }) => count > 0)
 }
 
 const gap = (reason: Gap['reason'], names: readonly string[]): Gap =>
-  ({ reason, count: names.length, names: [...new Set(names)].slice(0, MAX_NAMES) })
+  ({ reason, count: names.length, names: [...new Set(names)].filter(name => name !== '').slice(0, MAX_NAMES) })

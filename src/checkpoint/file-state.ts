@@ -9,6 +9,7 @@ export const unknownReasons = [
   'behind-link', // a parent folder is a symbolic link now, or its real path moved
   'capture-failed', // an error of ours
   'cut-off', // the process died between the look before a call and the look after it
+  'dsh-home', // under the DSH home: never captured
 ] as const
 export type UnknownReason = (typeof unknownReasons)[number]
 

@@ -1,0 +1,151 @@
+import { unknown } from '../../src/checkpoint/file-state.ts'
+import type { CallRef, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
+import { toolKind } from '../../src/checkpoint/tool-table.ts'
+import { sessionId } from '../../src/ids.ts'
+import { watchKey } from '../../src/ledger/ledger.ts'
+import type { Health } from '../dsh/health.ts'
+import type { ForeignExecution, ForeignSession, ForeignSessions, ForeignTarget } from '../dsh/host-types.ts'
+import type { Observations } from '../dsh/observations.ts'
+import type { SessionJournal } from '../store/session-journal.ts'
+import { bookOn, rootOf, type Booking } from './attribution.ts'
+import { absentFoldersOf, observePath, type Observation } from './observe.ts'
+
+export interface CaptureDeps {
+  readonly sessions: ForeignSessions
+  readonly health: Health
+  readonly observations: Observations
+  readonly maxFileBytes: number
+  /** Absolute; nothing under it is ever captured. */
+  readonly dshHome: string
+  journalOf(root: ForeignSession): SessionJournal
+  now(): number
+}
+
+/** Looks at each path a call writes, before and after. Every member may be called for any call and never throws on the host's behalf. */
+export interface Capture {
+  atStart(exec: ForeignExecution): void
+  /** Resolves when the state found is durable, so that the write may go on. */
+  beforeWrite(exec: ForeignExecution, path: string, target: ForeignTarget): Promise<void>
+  afterCall(exec: ForeignExecution): Promise<void>
+  /** For calls that never reached `tools/execute`: proof that nothing was missed. */
+  afterResult(exec: ForeignExecution): Promise<void>
+  /** Closes what a call left open. */
+  afterTurn(session: ForeignSession): Promise<void>
+  /** Resolves when everything asked for so far is on disk. */
+  settled(): Promise<void>
+}
+
+interface OpenLook {
+  readonly id: string
+  readonly path: string
+  readonly booking: Booking
+}
+
+export function makeCapture(deps: CaptureDeps): Capture {
+  /** Looks waiting for their `after`, by call. */
+  const open = new Map<string, OpenLook[]>()
+  /** Calls that went through `tools/execute`. */
+  const executed = new Set<string>()
+  const running = new Set<Promise<unknown>>()
+  let serial = 0
+
+  const append = async (booking: Booking, entries: readonly JournalEntry[], looks: readonly Observation[] = []): Promise<void> => {
+    const blobs = looks.flatMap(({ state, bytes }) => (state.kind === 'file' && bytes !== undefined ? [{ digest: state.digest, bytes }] : []))
+    const stored = await deps.journalOf(booking.root).append({ entries, blobs })
+    // A call without a record is found out from the session log later (src/checkpoint/coverage.ts); here it is only told.
+    if (stored.ok) deps.health.clear('store')
+    else deps.health.report('store', stored.failure.facts.detail ?? stored.failure.code)
+  }
+
+  const track = <T>(work: Promise<T>): Promise<T> => {
+    running.add(work)
+    void work.finally(() => running.delete(work)).catch(() => {
+      // The caller has the same promise and contains it; this branch only keeps the set small.
+    })
+    return work
+  }
+
+  const beforeWrite = async (exec: ForeignExecution, path: string, target: ForeignTarget): Promise<void> => {
+    const key = keyOf(exec)
+    const booking = bookingOf(exec)
+    if (key === undefined || booking === undefined) return
+    const looks = open.get(key) ?? []
+    // One call may ask twice for a path; its first look is the one that counts.
+    if (looks.some(look => look.path === path)) return
+    const look: OpenLook = { id: `${deps.now().toString(36)}-${(serial++).toString(36)}`, path, booking }
+    open.set(key, [...looks, look])
+    deps.observations.remember(booking.root, path, target)
+    const found = await lookAt(path)
+    const absentFolders = found.state.kind === 'absent' ? await absentFoldersOf(path) : []
+    await append(booking, [{
+      kind: 'before', id: look.id, turn: booking.turn, call: callRef(exec), origin: 'tool',
+      path, state: found.state, absentFolders, atMs: deps.now(),
+    }], [found])
+  }
+
+  const close = async (looks: readonly OpenLook[]): Promise<void> => {
+    for (const { id, path, booking } of looks) {
+      const found = await lookAt(path)
+      await append(booking, [{ kind: 'after', of: id, state: found.state, atMs: deps.now() }], [found])
+    }
+  }
+
+  const afterCall = async (exec: ForeignExecution): Promise<void> => {
+    const key = keyOf(exec)
+    if (key === undefined) return
+    const looks = open.get(key) ?? []
+    open.delete(key)
+    if (looks.length > 0) await close(looks)
+    else await markSeen(exec)
+  }
+
+  /** The file tools, the containers and the commands leave a record even where they wrote nothing. */
+  const markSeen = async (exec: ForeignExecution): Promise<void> => {
+    const args = exec.arguments as Record<string, unknown> | undefined
+    const booking = bookingOf(exec)
+    if (booking === undefined || toolKind(exec.name, args) === 'reader') return
+    await append(booking, [{ kind: 'seen', turn: booking.turn, call: callRef(exec), atMs: deps.now() }])
+  }
+
+  const lookAt = async (path: string): Promise<Observation> => {
+    if (path === deps.dshHome || path.startsWith(`${deps.dshHome}/`)) return { state: unknown('dsh-home') }
+    try {
+      return await observePath(path, { maxBytes: deps.maxFileBytes })
+    } catch (error) {
+      // Unexpected by `observePath`'s own account; the record then says that the state is not known.
+      deps.health.report('capture', error)
+      return { state: unknown('capture-failed') }
+    }
+  }
+
+  const bookingOf = (exec: ForeignExecution): Booking | undefined => (exec.agent === undefined ? undefined : bookOn(deps.sessions, exec.agent.session))
+
+  return {
+    atStart: (exec) => {
+      const key = keyOf(exec)
+      if (key !== undefined) executed.add(key)
+    },
+    beforeWrite: (exec, path, target) => track(beforeWrite(exec, path, target)),
+    afterCall: exec => track(afterCall(exec)),
+    afterResult: async (exec) => {
+      const key = keyOf(exec)
+      if (key === undefined || executed.delete(key)) return
+      await track(markSeen(exec))
+    },
+    afterTurn: async (session) => {
+      const root = rootOf(deps.sessions, session)
+      for (const [key, looks] of [...open]) {
+        const left = looks.filter(look => look.booking.root === root && root === session)
+        if (left.length === 0) continue
+        open.delete(key)
+        await track(close(left))
+      }
+    },
+    settled: async () => { await Promise.allSettled([...running]) },
+  }
+}
+
+const keyOf = (exec: ForeignExecution): string | undefined => (exec.agent === undefined ? undefined : watchKey(exec.agent.id, exec.callId))
+
+const callRef = (exec: ForeignExecution): CallRef => ({ callId: exec.callId, tool: exec.name, sessionId: sessionId(exec.agent!.id) })
+

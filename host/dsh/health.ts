@@ -1,0 +1,43 @@
+/**
+ * What is not as we expect it of this DSH: reported once per contract in the console and shown by
+ * `hello`, so that a missing piece is a sentence on the screen and not an exception in the host.
+ */
+export interface Problem {
+  readonly contract: string
+  readonly detail: string
+}
+
+export interface Health {
+  report(contract: string, cause: unknown): void
+  /** The problem is over (a store that can be written again). */
+  clear(contract: string): void
+  problems(): readonly Problem[]
+  /** A listener that cannot throw or reject into the host: a fault of ours is reported and answers `undefined`. */
+  contain<Args extends unknown[], T>(contract: string, listener: (...args: Args) => T): (...args: Args) => T | undefined
+}
+
+export function makeHealth(log: (line: string) => void = line => { console.error(line) }): Health {
+  const problems = new Map<string, Problem>()
+  const report = (contract: string, cause: unknown): void => {
+    if (problems.has(contract)) return
+    const detail = cause instanceof Error ? cause.message : String(cause)
+    problems.set(contract, { contract, detail })
+    log(`[turnback] ${contract}: ${cause instanceof Error ? cause.stack ?? detail : detail}`)
+  }
+  return {
+    report,
+    clear: (contract) => { problems.delete(contract) },
+    problems: () => [...problems.values()],
+    contain: (contract, listener) => (...args) => {
+      try {
+        const result = listener(...args)
+        if (result instanceof Promise) return result.catch((error: unknown) => { report(contract, error) }) as typeof result
+        return result
+      } catch (error) {
+        // The host must go on whatever we got wrong; the report is how anybody learns of it.
+        report(contract, error)
+        return undefined
+      }
+    },
+  }
+}
