@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto'
+import * as zlib from 'node:zlib'
+import { promisify } from 'node:util'
+import { digest, type Digest } from '../../src/ids.ts'
+import type { Encoding } from './frame.ts'
+
+/**
+ * Payload of a blob frame: 32 bytes SHA-256 of the raw bytes; for `zstd-delta` 32 bytes digest of the base;
+ * then the encoded bytes. A delta is a zstd stream with the raw bytes of the base as its dictionary.
+ * A blob is true when its decoded bytes have the digest it is stored under; that is checked on every read.
+ */
+const digestBytes = 32
+
+export interface BlobHead { readonly digest: Digest; readonly base: Digest | undefined; readonly headBytes: number }
+
+export const digestOf = (bytes: Uint8Array): Digest => digest(createHash('sha256').update(bytes).digest('hex'))
+
+/** The parts of a raw blob payload, not copied. */
+export const rawBlob = (of: Digest, bytes: Uint8Array): Uint8Array[] => [Buffer.from(of, 'hex'), bytes]
+
+/** The parts of a compressed blob payload; with a base it is a `zstd-delta`. Only where `zstdSupport()` allows it. */
+export async function zstdBlob(of: Digest, bytes: Uint8Array, base?: { digest: Digest; bytes: Uint8Array }): Promise<Uint8Array[]> {
+  const encoded = await promisify(zlib.zstdCompress)(bytes, base ? { dictionary: base.bytes } : {})
+  return [Buffer.from(of, 'hex'), ...(base ? [Buffer.from(base.digest, 'hex')] : []), encoded]
+}
+
+/** `undefined` when the payload is too short to be a blob. */
+export function parseBlobHead(encoding: Encoding, payload: Buffer): BlobHead | undefined {
+  const headBytes = encoding === 'zstd-delta' ? 2 * digestBytes : digestBytes
+  if (payload.length < headBytes) return undefined
+  const hex = (part: number): Digest => digest(payload.toString('hex', part * digestBytes, (part + 1) * digestBytes))
+  return { digest: hex(0), base: headBytes > digestBytes ? hex(1) : undefined, headBytes }
+}
+
+/**
+ * The raw bytes, checked against the digest in the payload; `undefined` when they cannot be had: damaged,
+ * the base is gone, or this Node has no zstd. `base` gives the bytes of another blob.
+ */
+export async function decodeBlob(encoding: Encoding, payload: Buffer, base: (digest: Digest) => Promise<Buffer | undefined>): Promise<Buffer | undefined> {
+  const head = parseBlobHead(encoding, payload)
+  if (!head) return undefined
+  const bytes = await inflate(encoding, payload.subarray(head.headBytes), head.base && (await base(head.base)))
+  return bytes && digestOf(bytes) === head.digest ? bytes : undefined
+}
+
+async function inflate(encoding: Encoding, encoded: Buffer, dictionary: Buffer | undefined): Promise<Buffer | undefined> {
+  if (encoding === 'raw') return encoded
+  if (zstdSupport() === 'none') return undefined
+  if (encoding === 'zstd-delta' && (zstdSupport() !== 'dictionary' || !dictionary)) return undefined
+  try {
+    return await promisify(zlib.zstdDecompress)(encoded, dictionary ? { dictionary } : {})
+  } catch {
+    return undefined // not a zstd stream, or another dictionary: the same to the caller as wrong bytes
+  }
+}
+
+/** What the zstd of this Node can do, found by a round trip: early versions take `dictionary` and ignore it. */
+export function zstdSupport(): 'none' | 'plain' | 'dictionary' {
+  return (support ??= probeZstd())
+}
+let support: 'none' | 'plain' | 'dictionary' | undefined
+
+function probeZstd(): 'none' | 'plain' | 'dictionary' {
+  if (typeof zlib.zstdCompressSync !== 'function') return 'none'
+  // Bytes that only the dictionary makes small: without it the stream is longer than the probe.
+  const probe = createHash('shake256', { outputLength: 1024 }).update('zstd dictionary').digest()
+  const packed = zlib.zstdCompressSync(probe, { dictionary: probe })
+  if (packed.length > probe.length / 2) return 'plain'
+  return zlib.zstdDecompressSync(packed, { dictionary: probe }).equals(probe) ? 'dictionary' : 'plain'
+}

@@ -1,0 +1,110 @@
+import { crc32 } from 'node:zlib'
+
+/**
+ * Frames: how records lie in a segment file.
+ *
+ *      0  'TBK1'            8  nonce of the segment, 8 bytes     20  payload length, u32
+ *      4  kind              16  record number, u32, from 0       24  crc32 of the payload
+ *      5  encoding, 6  0 0                                       28  crc32 of bytes 0-27
+ *
+ * Numbers are little-endian; the payload follows the 32 bytes. A record is true when its frame is whole:
+ * both checksums hold, the nonce is the segment's and the number is higher than that of the record before.
+ * Nothing else (no index, no file size, no end mark) is asked, so a write that was cut off at any byte
+ * leaves exactly the records before the cut.
+ *
+ * The nonce keeps frames apart from file contents: a saved file may itself be a copy of a segment, and the
+ * search for the next frame behind a damaged one must not take a frame out of that copy. A copy of this
+ * very segment has the nonce too, but only numbers lower than that of the record it was saved in.
+ */
+export const frameKinds = ['header', 'blob', 'journal'] as const
+export type FrameKind = (typeof frameKinds)[number]
+export const encodings = ['raw', 'zstd', 'zstd-delta'] as const
+export type Encoding = (typeof encodings)[number]
+
+export const frameHeaderBytes = 32
+const magic = Buffer.from('TBK1', 'latin1')
+const nonceAt = 8
+const nonceBytes = 8
+const numberAt = 16
+const lengthAt = 20
+const payloadSumAt = 24
+const headerSumAt = 28
+/** Far above any file we take, far below what one write call can hold. */
+const maxPayloadBytes = 0x4000_0000
+
+/** `kind` or `encoding` is `undefined` in a whole frame that a later version wrote. `offset` is that of the payload, in the file. */
+export interface Frame {
+  readonly number: number
+  readonly kind: FrameKind | undefined
+  readonly encoding: Encoding | undefined
+  readonly offset: number
+  readonly payload: Buffer
+}
+
+/** Where a scan stands: everything before `offset` is read, `number` comes next. */
+export interface ScanPoint {
+  readonly offset: number
+  readonly number: number
+  readonly nonce: Buffer | undefined
+}
+export const scanStart: ScanPoint = { offset: 0, number: 0, nonce: undefined }
+
+export interface FrameScan {
+  readonly frames: readonly Frame[]
+  /** Records that should lie before a frame that was found, and do not: numbers `from` up to, not including, `to`. */
+  readonly lost: readonly { readonly from: number; readonly to: number }[]
+  /** Behind the last whole frame. Bytes from here on are a torn tail, or a write that is still under way. */
+  readonly end: ScanPoint
+}
+
+export function encodeFrame(nonce: Buffer, number: number, kind: FrameKind, encoding: Encoding, payload: readonly Uint8Array[]): Buffer {
+  const frame = Buffer.concat([Buffer.alloc(frameHeaderBytes), ...payload])
+  const length = frame.length - frameHeaderBytes
+  if (length > maxPayloadBytes) throw new Error(`store/frame: a payload of ${length} bytes, the limit is ${maxPayloadBytes}`)
+  magic.copy(frame, 0)
+  frame[4] = frameKinds.indexOf(kind) + 1
+  frame[5] = encodings.indexOf(encoding)
+  nonce.copy(frame, nonceAt, 0, nonceBytes)
+  frame.writeUInt32LE(number, numberAt)
+  frame.writeUInt32LE(length, lengthAt)
+  frame.writeUInt32LE(crc32(frame.subarray(frameHeaderBytes)), payloadSumAt)
+  frame.writeUInt32LE(crc32(frame.subarray(0, headerSumAt)), headerSumAt)
+  return frame
+}
+
+/**
+ * Reads the frames in `bytes`, which lie in the file from `from.offset` on. Damage in the middle is
+ * stepped over and reported as `lost`; damage with nothing whole behind it is where the file ends.
+ */
+export function scanFrames(bytes: Buffer, from: ScanPoint): FrameScan {
+  const frames: Frame[] = []
+  const lost: { from: number; to: number }[] = []
+  let { offset, number, nonce } = from
+  for (let at = 0; at >= 0;) {
+    const found = frameAt(bytes, at, { offset: from.offset, number, nonce })
+    if (!found) {
+      at = bytes.indexOf(magic, at + 1)
+      continue
+    }
+    if (found.number > number) lost.push({ from: number, to: found.number })
+    frames.push(found)
+    nonce ??= Buffer.from(bytes.subarray(at + nonceAt, at + nonceAt + nonceBytes))
+    at += frameHeaderBytes + found.payload.length
+    number = found.number + 1
+    offset = from.offset + at
+  }
+  return { frames, lost, end: { offset, number, nonce } }
+}
+
+function frameAt(bytes: Buffer, at: number, expected: ScanPoint): Frame | undefined {
+  const payloadAt = at + frameHeaderBytes
+  if (payloadAt > bytes.length || magic.compare(bytes, at, at + magic.length) !== 0) return undefined
+  if (bytes.readUInt32LE(at + headerSumAt) !== crc32(bytes.subarray(at, at + headerSumAt))) return undefined
+  if (expected.nonce?.compare(bytes, at + nonceAt, at + nonceAt + nonceBytes)) return undefined
+  const number = bytes.readUInt32LE(at + numberAt)
+  if (number < expected.number) return undefined
+  const payload = bytes.subarray(payloadAt, payloadAt + bytes.readUInt32LE(at + lengthAt))
+  if (payload.length !== bytes.readUInt32LE(at + lengthAt)) return undefined
+  if (bytes.readUInt32LE(at + payloadSumAt) !== crc32(payload)) return undefined
+  return { number, kind: frameKinds[bytes[at + 4]! - 1], encoding: encodings[bytes[at + 5]!], offset: expected.offset + payloadAt, payload }
+}

@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto'
+import { hostname } from 'node:os'
+import * as v from 'valibot'
+import { failure, type Failure } from '../../src/protocol/failure.ts'
+import { fail, ok, type Result } from '../../src/result.ts'
+import { asFailure, errorCode, unlessMissing, writeFully, type StoreFs } from './store-fs.ts'
+
+/** Gives a lock back; a second call does nothing. */
+export type Release = () => Promise<void>
+
+/**
+ * A lock between processes: the file is the lock, and who could make it (O_EXCL) has it. Its content says
+ * who that is, so that the lock of a dead process can be taken over.
+ *
+ * Taking over is the dangerous part: of two who saw the same dead holder, the slower one must not remove
+ * the lock the faster one has just made. So a dead lock with token T may only be removed by who holds a
+ * second lock named after T, and only after a second look shows T still there. Should that one die too,
+ * its lock is taken over in the same way.
+ */
+const HolderSchema = v.object({
+  pid: v.number(),
+  /** When the process started, in a form only good for comparing; empty where the system does not tell. */
+  started: v.string(),
+  host: v.string(),
+  token: v.string(),
+  atMs: v.number(),
+})
+type Holder = v.InferOutput<typeof HolderSchema>
+
+/** A lock of another machine (a shared home, a container) cannot be asked; no rollback takes this long. */
+const foreignLockMs = 10 * 60_000
+/** A lock file without its content: just being written, or its writer died between two calls. */
+const unwrittenLockMs = 10_000
+const maxTakeovers = 4
+
+export async function takeLock(fs: StoreFs, path: string): Promise<Result<Release, Failure>> {
+  try {
+    const release = await take(fs, path, maxTakeovers)
+    return release ? ok(release) : fail(failure('busy'))
+  } catch (error) {
+    return fail(asFailure(error))
+  }
+}
+
+async function take(fs: StoreFs, path: string, takeovers: number): Promise<Release | undefined> {
+  const made = await make(fs, path)
+  if (made) return made
+  const dead = await deadToken(fs, path)
+  if (dead === undefined || takeovers === 0) return undefined
+  const releaseClaim = await take(fs, `${path}.${dead}`, takeovers - 1)
+  if (!releaseClaim) return undefined
+  try {
+    if ((await deadToken(fs, path)) !== dead) return undefined
+    await fs.unlink(path)
+    return await make(fs, path)
+  } finally {
+    await releaseClaim()
+  }
+}
+
+async function make(fs: StoreFs, path: string): Promise<Release | undefined> {
+  const token = randomBytes(8).toString('hex')
+  const holder: Holder = { pid: process.pid, started: await startOf(fs, process.pid), host: hostname(), token, atMs: Date.now() }
+  const file = await fs.open(path, 'wx', 0o600).catch((error: unknown) => {
+    if (errorCode(error) === 'EEXIST') return undefined
+    throw error
+  })
+  if (!file) return undefined
+  const release = async (): Promise<void> => {
+    // Only our own lock: it may have been taken over while this process was suspended on another machine.
+    if ((await readHolder(fs, path))?.token === token) await unlessMissing(fs.unlink(path), undefined)
+  }
+  try {
+    await writeFully(file, Buffer.from(JSON.stringify(holder)), 0)
+  } catch (error) {
+    await fs.unlink(path)
+    throw error
+  } finally {
+    await file.close()
+  }
+  return release
+}
+
+/** Names a lock whose holder is gone; `undefined` while it is held, or when there is none. */
+async function deadToken(fs: StoreFs, path: string): Promise<string | undefined> {
+  const facts = await unlessMissing(fs.stat(path), undefined)
+  if (!facts) return undefined
+  const holder = await readHolder(fs, path)
+  if (!holder) return Date.now() - facts.mtimeMs > unwrittenLockMs ? `${facts.ino}-${Math.trunc(facts.mtimeMs)}` : undefined
+  if (holder.host !== hostname()) return Date.now() - holder.atMs > foreignLockMs ? holder.token : undefined
+  const isSame = isAlive(holder.pid) && (await startOf(fs, holder.pid)) === holder.started
+  return isSame ? undefined : holder.token
+}
+
+async function readHolder(fs: StoreFs, path: string): Promise<Holder | undefined> {
+  const text = await unlessMissing(fs.readFile(path, 'utf8'), '')
+  try {
+    return v.parse(HolderSchema, JSON.parse(text))
+  } catch {
+    return undefined // empty or cut off; nothing else writes here
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return errorCode(error) === 'EPERM' // somebody else's process
+  }
+}
+
+/**
+ * Tells two processes with the same pid apart. Linux: boot id and field 22 of /proc/<pid>/stat, start time
+ * in ticks since boot (proc_pid_stat(5)); fields are counted behind the name, which may hold anything.
+ */
+async function startOf(fs: StoreFs, pid: number): Promise<string> {
+  if (process.platform !== 'linux') return ''
+  try {
+    const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8')
+    const boot = await fs.readFile('/proc/sys/kernel/random/boot_id', 'utf8')
+    return `${boot.trim()} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`
+  } catch {
+    return '' // no /proc, or the process has just ended: no start equals that of a lock's holder
+  }
+}

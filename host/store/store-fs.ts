@@ -1,0 +1,90 @@
+import * as nodePromises from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { failure, type Failure } from '../../src/protocol/failure.ts'
+
+/**
+ * The part of `node:fs/promises` the store uses, with its meanings. It is a parameter so that a test can
+ * make one call fail (a full disk, a short write) on an otherwise real folder.
+ */
+export interface StoreFile {
+  read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesRead: number }>
+  write(buffer: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesWritten: number }>
+  truncate(length: number): Promise<void>
+  datasync(): Promise<void>
+  sync(): Promise<void>
+  close(): Promise<void>
+}
+export interface FileFacts { readonly size: number; readonly mtimeMs: number; readonly ino: number }
+export interface StoreFs {
+  open(path: string, flags: string, mode?: number): Promise<StoreFile>
+  /** The first folder that was made, `undefined` when all were there. */
+  mkdir(path: string, options: { recursive: true; mode: number }): Promise<string | undefined>
+  readdir(path: string): Promise<string[]>
+  stat(path: string): Promise<FileFacts>
+  readFile(path: string, encoding: 'utf8'): Promise<string>
+  rename(from: string, to: string): Promise<void>
+  unlink(path: string): Promise<void>
+}
+
+export const nodeFs: StoreFs = nodePromises
+
+/** The errno name of an environment error (`ENOSPC`, `EACCES`, ...); `undefined` for anything else. */
+export function errorCode(error: unknown): string | undefined {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  return typeof code === 'string' && /^E[A-Z0-9]+$/.test(code) ? code : undefined
+}
+
+/** The edge where exceptions end: an environment error is `store-unavailable`, anything else a bug of ours. */
+export function asFailure(error: unknown): Failure {
+  const detail = error instanceof Error ? error.message : String(error)
+  return failure(errorCode(error) === undefined ? 'internal' : 'store-unavailable', { detail })
+}
+
+/** The value of `task`, or `instead` when the path is not there. Every other error goes on. */
+export async function unlessMissing<T, I>(task: Promise<T>, instead: I): Promise<T | I> {
+  try {
+    return await task
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return instead
+    throw error
+  }
+}
+
+/** Makes `path` and its missing parents (0700) and syncs the folders that got a new name in them. */
+export async function ensureFolder(fs: StoreFs, path: string): Promise<void> {
+  const first = await fs.mkdir(path, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  for (let made = path; made.length >= first.length; made = dirname(made)) await syncFolder(fs, dirname(made))
+}
+
+/** Makes the names in a folder durable. Windows has no handle for a folder and keeps names by itself. */
+export async function syncFolder(fs: StoreFs, path: string): Promise<void> {
+  if (process.platform === 'win32') return
+  const folder = await fs.open(path, 'r')
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/** Writes all of `bytes` at `position`; a short write is continued, a write of nothing is an error. */
+export async function writeFully(file: StoreFile, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done)
+    if (bytesWritten === 0) throw Object.assign(new Error('EIO: the disk took no bytes, write'), { code: 'EIO' })
+    done += bytesWritten
+  }
+}
+
+/** Up to `length` bytes from `position`; fewer when the file ends before. */
+export async function readUpTo(file: StoreFile, position: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(Math.max(0, length))
+  let done = 0
+  while (done < bytes.length) {
+    const { bytesRead } = await file.read(bytes, done, bytes.length - done, position + done)
+    if (bytesRead === 0) break
+    done += bytesRead
+  }
+  return bytes.subarray(0, done)
+}

@@ -1,0 +1,121 @@
+import { join } from 'node:path'
+import type { OpId, SessionId } from '../../src/ids.ts'
+import type { Failure } from '../../src/protocol/failure.ts'
+import { fail, ok, type Result } from '../../src/result.ts'
+import { readOpenOps, removeOpenOp, writeOpenOp, type OpenOp } from './open-ops.ts'
+import { readSegmentHeader } from './segment.ts'
+import { openJournal, type SessionJournal } from './session-journal.ts'
+import { takeLock, type Release } from './session-lock.ts'
+import { asFailure, ensureFolder, errorCode, nodeFs, unlessMissing, type StoreFs } from './store-fs.ts'
+import { lockPath, parseSegmentName, storeLayout, type StoreLayout } from './store-layout.ts'
+
+/** All that Turnback keeps on disk. Environment errors come back as values; see each member. */
+export interface TurnbackStore {
+  readonly layout: StoreLayout
+  /** The same object for the same session. `workspace` (a real path) goes into the segments made from here on. */
+  journal(session: SessionId, workspace: string): SessionJournal
+  /** Sessions with at least one readable segment; none when the store cannot be read. */
+  sessions(): Promise<readonly SessionId[]>
+  /** One holder over all processes; also a second take by this process is `busy`. */
+  lock(session: SessionId): Promise<Result<Release, Failure>>
+  /** Durable when it resolves; to be called before `op-begin` is appended, after `journal()` of that session. */
+  markOpenOp(session: SessionId, op: OpId): Promise<Result<undefined, Failure>>
+  /** To be called after the op's last entry is appended. */
+  clearOpenOp(session: SessionId, op: OpId): Promise<Result<undefined, Failure>>
+  /** Ops that were begun and not ended, of all sessions; none when the store cannot be read. */
+  openOps(): Promise<readonly OpenOp[]>
+  /** Waits for appends under way, closes files, gives back locks. Appends fail from then on. */
+  close(): Promise<void>
+}
+
+export interface StoreOptions {
+  /** The store folder; default `data/turnback/v1` under the DSH home. */
+  readonly root?: string | undefined
+  readonly env?: NodeJS.ProcessEnv | undefined
+  readonly fs?: StoreFs | undefined
+  readonly maxSegmentBytes?: number | undefined
+}
+
+const defaultMaxSegmentBytes = 64 * 1024 * 1024
+
+/** Touches no disk: folders are made by the first write, so a home that cannot be written never stops a start. */
+export function openStore(options: StoreOptions = {}): TurnbackStore {
+  const fs = options.fs ?? nodeFs
+  const layout = storeLayout(options)
+  const maxSegmentBytes = options.maxSegmentBytes ?? defaultMaxSegmentBytes
+  const journals = new Map<SessionId, { readonly workspace: string; readonly journal: ReturnType<typeof openJournal> }>()
+  const held = new Set<Release>()
+
+  return {
+    layout,
+
+    journal(session, workspace) {
+      const known = journals.get(session)
+      if (known) return known.journal
+      const journal = openJournal({ fs, layout, session, workspace, maxSegmentBytes })
+      journals.set(session, { workspace, journal })
+      return journal
+    },
+
+    sessions: () => unlessUnreadable(listSessions(fs, layout)),
+
+    async lock(session) {
+      try {
+        await ensureFolder(fs, layout.locks)
+      } catch (error) {
+        return fail(asFailure(error))
+      }
+      const taken = await takeLock(fs, lockPath(layout, session))
+      if (!taken.ok) return taken
+      const release: Release = async () => {
+        if (!held.delete(release)) return
+        await unlessUnreadable(taken.value().then(() => []))
+      }
+      held.add(release)
+      return ok(release)
+    },
+
+    markOpenOp(session, op) {
+      const workspace = journals.get(session)?.workspace
+      if (workspace === undefined) throw new Error(`store: markOpenOp(${session}, ${op}) before journal() of that session`)
+      return attempt(writeOpenOp(fs, layout, { session, workspace, op }))
+    },
+
+    clearOpenOp: (session, op) => attempt(removeOpenOp(fs, layout, session, op)),
+
+    openOps: () => unlessUnreadable(readOpenOps(fs, layout)),
+
+    async close() {
+      await Promise.all([...[...journals.values()].map(({ journal }) => journal.close()), ...[...held].map((release) => release())])
+    },
+  }
+}
+
+async function listSessions(fs: StoreFs, layout: StoreLayout): Promise<readonly SessionId[]> {
+  const found = new Map<string, SessionId>()
+  for (const file of await unlessMissing(fs.readdir(layout.packs), [])) {
+    const name = parseSegmentName(file)?.session
+    if (name === undefined || found.has(name)) continue
+    const header = await readSegmentHeader(fs, join(layout.packs, file))
+    if (header) found.set(name, header.session)
+  }
+  return [...found.values()]
+}
+
+async function attempt(work: Promise<void>): Promise<Result<undefined, Failure>> {
+  try {
+    await work
+    return ok(undefined)
+  } catch (error) {
+    return fail(asFailure(error))
+  }
+}
+
+async function unlessUnreadable<T>(work: Promise<readonly T[]>): Promise<readonly T[]> {
+  try {
+    return await work
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return []
+  }
+}
