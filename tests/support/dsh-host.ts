@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { delimiter, join, resolve } from 'node:path'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { zstdDecompressSync } from 'node:zlib'
@@ -29,6 +29,8 @@ export interface HostOptions {
   readonly plugins?: readonly string[]
   /** Accept the first-run notice beforehand. */
   readonly skipNotice?: boolean
+  /** Register the workspace beforehand, so that the page opens a blank session in it. New homes only. */
+  readonly openWorkspace?: boolean
   /** More environment of the host, e.g. `DSH_PERMISSION_MODE`. */
   readonly env?: Readonly<Record<string, string>>
 }
@@ -51,10 +53,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const workspace = resolve(options.workspace)
   mkdirSync(home, { recursive: true })
   mkdirSync(workspace, { recursive: true })
-  const settings = join(home, 'settings.yaml')
-  if (options.skipNotice && !existsSync(settings)) {
-    writeFileSync(settings, `ui-onboarding:\n  welcomeNoticeVersion: ${noticeVersion}\n`)
+  if (options.skipNotice) {
+    placeOnce(join(home, 'settings.yaml'), `ui-onboarding:\n  welcomeNoticeVersion: ${noticeVersion}\n`)
   }
+  if (options.openWorkspace) placeOnce(join(home, 'storages', 'workspace.json'), workspaceRecord(workspace))
   for (const plugin of options.plugins ?? []) await addPlugin(home, plugin)
 
   const startedMs = Date.now()
@@ -169,6 +171,24 @@ export function readSessionLog(home: string, sessionId: string): readonly LogLin
   const file = readdirSync(sessions).map(cwd => join(sessions, cwd, sessionId, 'session.jsonl.zstd')).find(existsSync)
   if (file === undefined) throw new Error(`no log of session ${sessionId} below ${sessions}`)
   return decodeFrames(readFileSync(file)).trim().split('\n').map(line => JSON.parse(line) as LogLine)
+}
+
+function placeOnce(file: string, content: string): void {
+  if (existsSync(file)) return
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, content)
+}
+
+/** The host's list of workspaces with one in it, as the pinned version stores it. */
+function workspaceRecord(path: string): string {
+  const id = randomUUID()
+  const now = new Date().toISOString()
+  const workspace = { path, title: basename(path), sessionIds: [], createdAt: now, updatedAt: now }
+  return JSON.stringify({
+    unit: { name: 'workspace', version: 2 },
+    global: { initialized: true, workspaceIds: [id], archivedSessionIds: [] },
+    tables: { workspaces: { [id]: workspace } },
+  })
 }
 
 /** One frame per flush; Node's decoder stops silently after the first, so each is cut out and decoded by itself. */

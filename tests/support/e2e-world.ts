@@ -61,7 +61,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
   const pageErrors: string[] = []
 
   const startHere = (model: MockModel, plugins: readonly string[]) => startHost({
-    home, workspace, modelUrl: model.url, plugins, skipNotice: true, ...(options.env && { env: options.env }),
+    home, workspace, modelUrl: model.url, plugins, skipNotice: true, openWorkspace: true, ...(options.env && { env: options.env }),
   })
   const openHere = async (browser: Browser, url: string) => {
     const page = await ui.openApp(browser, url, options.page)
@@ -83,7 +83,7 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     const browser = await ui.launchBrowser()
     cleanUp.push(() => browser.close())
     let page = await openHere(browser, host.url)
-    await ui.openFirstWorkspace(page, workspace)
+    await ui.composer(page).waitFor()
 
     return {
       home,
