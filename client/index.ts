@@ -1,0 +1,3 @@
+export const inject = ['slots', 'locale', 'sessions']
+
+export function apply(_ctx: unknown): void {}

@@ -1,0 +1,5 @@
+export const name = 'turnback'
+
+export const inject = ['sessions', 'agents', 'commands']
+
+export function apply(_ctx: unknown): void {}
