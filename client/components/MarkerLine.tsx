@@ -1,0 +1,31 @@
+import { RollbackIcon } from './icons.tsx'
+import css from './MarkerLine.module.css'
+
+export interface MarkerLineProps {
+  /** Ties the hidden rows of this chat to its session (state/hidden-style.ts). */
+  readonly sessionId: string
+  readonly text: string
+  /** A welcome in place of the bar, when nothing else is left in the chat. */
+  readonly hero?: { readonly title: string; readonly body: string } | undefined
+  readonly actions: readonly { readonly label: string; readonly busy: boolean; run(): void }[]
+}
+
+/** The slim bar that stands where turns were rolled back. */
+export const MarkerLine = ({ sessionId, text, hero, actions }: MarkerLineProps) => (
+  <div class={hero === undefined ? css.plain : css.hero} data-turnback-session={sessionId}>
+    {hero !== undefined && (
+      <>
+        <span class={css.mark}><RollbackIcon /></span>
+        <p class={css.title}>{hero.title}</p>
+        <p class={css.body}>{hero.body}</p>
+      </>
+    )}
+    <div class={css.bar} role="note">
+      <span class={css.icon}><RollbackIcon /></span>
+      <span class={css.text}>{text}</span>
+      {actions.map(({ label, busy, run }) => (
+        <button key={label} type="button" class={css.action} aria-disabled={busy} onClick={busy ? undefined : run}>{label}</button>
+      ))}
+    </div>
+  </div>
+)

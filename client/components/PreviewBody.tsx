@@ -1,0 +1,83 @@
+import { hasText, type Translator } from '../../locales/translate.ts'
+import type { Gap, Preview } from '../../src/protocol/requests.ts'
+import css from './RollbackDialog.module.css'
+import { FileList } from './FileList.tsx'
+import { WarningIcon } from './icons.tsx'
+
+export interface PreviewBodyProps {
+  readonly preview: Preview
+  readonly putBack: ReadonlySet<string>
+  readonly changed?: ReadonlySet<string> | undefined
+  readonly t: Translator
+  onChoose(path: string, putBack: boolean): void
+}
+
+/** Turns listed by name before the rest is only counted. */
+const MAX_TURNS = 6
+
+/** What a rollback would do, in the order of weight: conversation, files, what is not covered, what stays. */
+export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewBodyProps) {
+  const moreTurns = preview.turns.length - MAX_TURNS
+  const untouched = preview.untouched.flatMap((name) => {
+    const key = `untouched.${name}`
+    return hasText(key) ? [t(key)] : []
+  })
+  return (
+    <>
+      {changed !== undefined && <p class={css.stale} role="alert"><WarningIcon /> <span>{t('stale.notice')}</span></p>}
+      <section class={css.section}>
+        <h3 class={css.heading}>{t.count('leaves.title', preview.turns.length)}</h3>
+        <ul class={css.turns}>
+          {preview.turns.slice(0, MAX_TURNS).map(({ turn, title }) => (
+            <li key={turn}>
+              <span class={css.turn}>{t('leaves.turn', { turn })}</span>
+              <span class={css.words}>{title === '' ? t('leaves.turn.wordless') : title}</span>
+            </li>
+          ))}
+          {moreTurns > 0 && <li class={css.words}>{t.count('leaves.more', moreTurns)}</li>}
+        </ul>
+        <p class={css.note}>{t.count('leaves.messages', preview.messages)}</p>
+      </section>
+      <section class={css.section}>
+        <h3 class={css.heading}>{t('files.title')}</h3>
+        <FileList rows={preview.rows} putBack={putBack} changed={changed} t={t} onChoose={onChoose} />
+        {preview.folders.length > 0 && (
+          <p class={css.note}>{t.count('files.folders', preview.folders.length)} <Names names={preview.folders} t={t} /></p>
+        )}
+      </section>
+      {preview.gaps.length > 0 && (
+        <section class={css.warning}>
+          <h3 class={css.heading}><WarningIcon /> {t('gaps.title')}</h3>
+          {preview.gaps.map((gap) => <GapLine key={gap.reason} gap={gap} t={t} />)}
+        </section>
+      )}
+      {preview.queued.length > 0 && (
+        <section class={css.section}>
+          <p class={css.note}>{t.count('queued.title', preview.queued.length)}</p>
+          <ul class={css.turns}>{preview.queued.map((words) => <li key={words} class={css.words}>{words}</li>)}</ul>
+        </section>
+      )}
+      {untouched.length > 0 && <p class={css.note}>{t('untouched.title')} {untouched.join(t.locale === 'zh' ? '、' : ', ')}</p>}
+      {preview.rows.length > 0 && <p class={css.note}>{t('files.rescue')}</p>}
+    </>
+  )
+}
+
+function GapLine({ gap, t }: { readonly gap: Gap; readonly t: Translator }) {
+  return (
+    <div class={css.gap}>
+      <p class={css.note}>{t.count(`gaps.${gap.reason}`, gap.count)}</p>
+      {gap.names.length > 0 && <Names names={gap.names} more={gap.count - gap.names.length} t={t} />}
+    </div>
+  )
+}
+
+/** Names in code type; long ones are cut by the style. */
+function Names({ names, more = 0, t }: { readonly names: readonly string[]; readonly more?: number; readonly t: Translator }) {
+  return (
+    <span class={css.names}>
+      {names.map((name) => <code key={name} class={css.code} title={name}>{name}</code>)}
+      {more > 0 && <span class={css.words}>{t('gaps.more', { count: more })}</span>}
+    </span>
+  )
+}

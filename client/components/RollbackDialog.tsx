@@ -1,0 +1,100 @@
+import { useEffect, useRef } from 'preact/hooks'
+import type { Translator } from '../../locales/translate.ts'
+import { filesToChange, type Phase } from '../state/rollback-flow.ts'
+import { DialogShell } from './DialogShell.tsx'
+import { CloseIcon } from './icons.tsx'
+import { OutcomeBody } from './OutcomeBody.tsx'
+import { PreviewBody } from './PreviewBody.tsx'
+import { ProblemText } from './ProblemText.tsx'
+import css from './RollbackDialog.module.css'
+
+export interface RollbackDialogProps {
+  readonly phase: Exclude<Phase, { kind: 'idle' }>
+  readonly t: Translator
+  onClose(): void
+  onConfirm(): void
+  onChoose(path: string, putBack: boolean): void
+  onRetry(): void
+  onUndo(): void
+  onInsertPrompt(): void
+}
+
+const TITLE_ID = 'turnback-dialog-title'
+const countForm = (count: number) => (count === 0 ? 'none' : count === 1 ? 'one' : 'other')
+
+/** One rollback from the first look to the result. Until the primary button is pressed nothing changes anywhere. */
+export function RollbackDialog(props: RollbackDialogProps) {
+  const { phase, t, onClose } = props
+  const title = t(phase.kind === 'done' ? 'done.title' : 'dialog.title', { turn: phase.turn })
+  return (
+    <DialogShell titleId={TITLE_ID} onDismiss={onClose}>
+      <header class={css.header}>
+        <h2 id={TITLE_ID} class={css.title}>{title}</h2>
+        <button type="button" class={css.close} aria-label={t('dialog.close')} aria-disabled={phase.kind === 'applying'} onClick={onClose}><CloseIcon /></button>
+      </header>
+      <div class={css.body} data-scroll tabIndex={-1}><Body {...props} /></div>
+      <footer class={css.footer}><Buttons {...props} /></footer>
+      {/* Loading and readiness are told to those who do not see them; results are told by their own region. */}
+      <p class={css.unseen} role="status">{announcement(phase, t)}</p>
+    </DialogShell>
+  )
+}
+
+function Body({ phase, t, onChoose, onInsertPrompt }: RollbackDialogProps) {
+  switch (phase.kind) {
+    case 'loading':
+      return <p class={css.waiting}>{t('dialog.loading')}</p>
+    case 'ready':
+      return <PreviewBody preview={phase.preview} putBack={phase.putBack} changed={phase.changed} t={t} onChoose={onChoose} />
+    case 'applying':
+      return <div class={css.still} aria-busy="true"><PreviewBody preview={phase.preview} putBack={phase.putBack} t={t} onChoose={() => {}} /></div>
+    case 'failed':
+      return <div class={css.section} role="alert"><ProblemText problem={phase.problem} t={t} /></div>
+    case 'done':
+      return <OutcomeBody preview={phase.preview} op={phase.op} undo={phase.undo} prompt={phase.prompt} lostImages={phase.lostImages} t={t} onInsertPrompt={onInsertPrompt} />
+  }
+}
+
+/** The leaving button is the same element in every phase and has the first focus: Enter never destroys anything by accident. */
+function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDialogProps) {
+  const leave = useRef<HTMLButtonElement>(null)
+  const ended = phase.kind === 'done' || phase.kind === 'failed'
+  useEffect(() => {
+    // The button that was pressed is gone now; the focus would fall to the page behind.
+    if (ended) leave.current?.focus()
+  }, [ended])
+  const applying = phase.kind === 'applying'
+  return (
+    <>
+      <button ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying} onClick={onClose}>
+        {t(ended ? 'dialog.close' : 'dialog.cancel')}
+      </button>
+      {phase.kind === 'failed' && <button type="button" class={css.primary} onClick={onRetry}>{t('dialog.retry')}</button>}
+      {(phase.kind === 'ready' || phase.kind === 'applying') && (
+        <button type="button" class={css.primary} aria-disabled={applying} onClick={applying ? undefined : onConfirm}>
+          {applying ? t('dialog.applying') : confirmLabel(phase, t)}
+        </button>
+      )}
+      {phase.kind === 'done' && changedFiles(phase) && (phase.undo.kind === 'offered' || phase.undo.kind === 'failed') && (
+        <button type="button" class={css.plain} onClick={onUndo}>{t('done.undo')}</button>
+      )}
+    </>
+  )
+}
+
+function confirmLabel({ preview, putBack }: Extract<Phase, { kind: 'ready' }>, t: Translator): string {
+  const turns = preview.turns.length
+  const files = filesToChange(preview, putBack)
+  return t(`confirm.${turns === 1 ? 'one' : 'other'}.${countForm(files)}`, { turns, files })
+}
+
+const changedFiles = ({ op }: Extract<Phase, { kind: 'done' }>) => op?.outcomes.some(({ result }) => result === 'restored') ?? false
+
+function announcement(phase: Phase, t: Translator): string {
+  switch (phase.kind) {
+    case 'loading': return t('dialog.loading')
+    case 'ready': return t('dialog.ready')
+    case 'applying': return t('dialog.applying')
+    default: return ''
+  }
+}

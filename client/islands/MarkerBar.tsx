@@ -1,0 +1,54 @@
+import type { ReadonlySignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Translator } from '../../locales/translate.ts'
+import type { OpSummary } from '../../src/protocol/requests.ts'
+import { MarkerLine } from '../components/MarkerLine.tsx'
+import type { RollbackStore } from '../state/rollback-store.ts'
+
+export interface MarkerBarProps {
+  readonly store: RollbackStore
+  readonly t: ReadonlySignal<Translator>
+  readonly marker: { readonly seq: number; readonly turn: number }
+}
+
+/** The bar of one marker. Its details come from the host; until then, or without it, it says the turn only. */
+export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
+  useEffect(() => store.loadOps(), [store])
+  const t = translator.value
+  const ops = store.ops.value
+  const op = ops.find((known) => known.markerSeq === marker.seq)
+  const isLast = store.markers.value.at(-1)?.seq === marker.seq
+  const undoable = isLast && op !== undefined && op === lastStanding(ops) && restored(op) > 0
+  const undoing = store.barUndo.value === 'running'
+  const waiting = isLast && store.waitingPrompt.value !== undefined
+  return (
+    <MarkerLine
+      sessionId={store.sessionId}
+      text={barText(op, marker.turn, t)}
+      hero={isLast && store.empty.value ? { title: t('hero.title'), body: t('hero.body') } : undefined}
+      actions={[
+        ...(waiting ? [{ label: t('prompt.insert'), busy: false, run: store.insertPrompt }] : []),
+        ...(undoable ? [{ label: t(undoing ? 'bar.undo.running' : 'bar.undo'), busy: undoing || store.running.value, run: () => void store.undoFromBar() }] : []),
+      ]}
+    />
+  )
+}
+
+/** The rollback that `undo` would take: the latest one not undone. */
+const lastStanding = (ops: readonly OpSummary[]) =>
+  ops.filter((op) => op.act === 'rollback' && !op.undone).reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
+
+const restored = (op: OpSummary) => op.outcomes.filter(({ result }) => result === 'restored').length
+
+function barText(op: OpSummary | undefined, turn: number, t: Translator): string {
+  if (op?.target === undefined) return t('bar.plain', { turn })
+  const turns = t.count('bar.turns', op.target.lastNumber - op.target.number + 1)
+  return `${turns} · ${t(filesKey(op))}`
+}
+
+function filesKey(op: OpSummary) {
+  if (op.scope === 'conversation') return 'bar.files.conversation'
+  if (op.undone) return 'bar.files.undone'
+  if (op.outcomes.some(({ result }) => result !== 'restored')) return 'bar.files.some'
+  return restored(op) > 0 ? 'bar.files.all' : 'bar.files.none'
+}

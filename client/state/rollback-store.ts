@@ -1,0 +1,214 @@
+import { batch, signal, type ReadonlySignal } from '@preact/signals'
+import type { Failure } from '../../src/protocol/failure.ts'
+import { COMMAND, type OpSummary, type Preview } from '../../src/protocol/requests.ts'
+import { hiddenRows, nothingLeft, type Hidden } from '../../src/surface/hidden.ts'
+import type { Composer } from '../dsh/composer.ts'
+import type { CommandRun, Remote } from '../dsh/remote.ts'
+import type { PageMarker, SessionView } from '../dsh/session-view.ts'
+import { idle, nextPhase, type FlowEvent, type Phase, type Problem } from './rollback-flow.ts'
+
+export interface RollbackStoreDeps {
+  readonly sessionId: string
+  readonly remote: Remote
+  readonly view: SessionView
+  /** Looked up when needed: the session's composer may come and go. */
+  composer(): Composer | undefined
+  /** The name our command has in this host. */
+  command(): string
+  /** A refusal in the page's language. */
+  say(failure: Failure): string
+}
+
+/** Everything the page knows about rollbacks of one session. Made once per session; `dispose` ends its subscription. */
+export interface RollbackStore {
+  readonly sessionId: string
+  readonly phase: ReadonlySignal<Phase>
+  readonly running: ReadonlySignal<boolean>
+  readonly offered: ReadonlySignal<boolean>
+  readonly markers: ReadonlySignal<readonly PageMarker[]>
+  readonly hidden: ReadonlySignal<Hidden>
+  /** No row of the conversation is left to see. */
+  readonly empty: ReadonlySignal<boolean>
+  /** Rollbacks and undos, as far as they were asked for. */
+  readonly ops: ReadonlySignal<readonly OpSummary[]>
+  /** A withdrawn prompt that did not go into the composer because of a draft there. */
+  readonly waitingPrompt: ReadonlySignal<string | undefined>
+  readonly barUndo: ReadonlySignal<'idle' | 'running'>
+  turnOfMessage(messageId: string): number | undefined
+  open(turn: number, opener?: HTMLElement): void
+  choose(path: string, putBack: boolean): void
+  confirm(): Promise<void>
+  retry(): void
+  /** Undo from the dialog's result. */
+  undo(): Promise<void>
+  /** Undo from a marker's bar; the command's row says what happened. */
+  undoFromBar(): Promise<void>
+  insertPrompt(): void
+  close(): void
+  loadOps(): void
+  dispose(): void
+}
+
+const nothingHidden: Hidden = { keys: [], turns: [] }
+
+export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
+  const { sessionId, remote, view } = deps
+  const phase = signal<Phase>(idle)
+  const running = signal(view.isRunning())
+  const offered = signal(view.isOffered())
+  const markers = signal<readonly PageMarker[]>([])
+  const hidden = signal<Hidden>(nothingHidden)
+  const empty = signal(false)
+  const ops = signal<readonly OpSummary[]>([])
+  const waitingPrompt = signal<string | undefined>(undefined)
+  const barUndo = signal<'idle' | 'running'>('idle')
+  let lastRequest = 0
+  let opener: HTMLElement | undefined
+  let abort: AbortController | undefined
+  let opsAsked = false
+
+  const send = (event: FlowEvent) => {
+    phase.value = nextPhase(phase.peek(), event)
+  }
+  const refused = (request: number, problem: Problem) => send({ kind: 'problem', request, problem })
+
+  // The host publishes for every streamed chunk; rows are walked again only when one was added or
+  // moved, a marker came, or a run of our command has not answered yet.
+  let seenOrder: readonly string[] = []
+  let waitsForAnswer = false
+  const look = () => batch(() => {
+    running.value = view.isRunning()
+    offered.value = view.isOffered()
+    const order = view.order()
+    const found = view.markers()
+    const newMarkers = !sameMarkers(found, markers.peek())
+    if (!newMarkers && !waitsForAnswer && sameOrder(order, seenOrder)) return
+    seenOrder = order
+    if (newMarkers) markers.value = found
+    const rows = view.rows(ourCommands(deps.command()))
+    waitsForAnswer = rows.some((row) => row.command !== undefined && row.command.sourceEventSeq === undefined)
+    const next = hiddenRows(rows, found)
+    if (!sameHidden(next, hidden.peek())) hidden.value = next
+    empty.value = found.length > 0 && !view.hasMore() && nothingLeft(rows, next)
+    if (newMarkers && opsAsked) loadOps()
+  })
+  look()
+  const unsubscribe = view.subscribe(look)
+
+  function loadOps() {
+    opsAsked = true
+    void remote.call('timeline', { sessionId }).then((reply) => {
+      if (reply.ok) ops.value = reply.value.ops
+    })
+  }
+
+  async function preview(turn: number) {
+    const request = ++lastRequest
+    abort?.abort()
+    abort = new AbortController()
+    send({ kind: 'opened', turn, request })
+    const reply = await remote.call('preview', { sessionId, turn }, abort.signal)
+    if (reply.ok) send({ kind: 'previewed', request, preview: reply.value })
+    else refused(request, { kind: 'failure', failure: reply.failure })
+  }
+
+  async function confirm() {
+    const ready = phase.peek()
+    if (ready.kind !== 'ready') return
+    const request = ++lastRequest
+    send({ kind: 'confirmed', request })
+    const planned = await remote.call('plan', { sessionId, turn: ready.turn, token: ready.preview.token, putBack: [...ready.putBack] })
+    if (!planned.ok) return refused(request, { kind: 'failure', failure: planned.failure })
+    if (planned.value.kind === 'stale') return send({ kind: 'stale', request, preview: planned.value.preview })
+    const { planId } = planned.value
+    const run = await remote.run(sessionId, `/${deps.command()} --plan ${planId}`)
+    if (run.kind === 'refused') return refused(request, { kind: 'said', text: run.text })
+    const outcome = await remote.call('outcome', { sessionId, planId })
+    const op = outcome.ok ? outcome.value.op : undefined
+    // When the connection broke, only the host knows whether it was carried out.
+    if (run.kind === 'failed' && op === undefined) return refused(request, { kind: 'failure', failure: run.failure })
+    send({ kind: 'applied', request, ...(op === undefined ? {} : { op }) })
+    loadOps()
+    await restorePrompt(ready.preview)
+  }
+
+  /** The withdrawn prompt goes into an empty composer only; a draft is the person's and stays. */
+  async function restorePrompt({ prompt }: Preview) {
+    const composer = deps.composer()
+    const text = prompt.text.trim() === '' ? undefined : prompt.text
+    waitingPrompt.value = undefined
+    if (text === undefined && prompt.images.length === 0) return
+    if (composer === undefined || composer.draft().trim() !== '') {
+      waitingPrompt.value = text
+      return send({ kind: 'prompt', prompt: text === undefined ? 'none' : 'beside-draft', lostImages: prompt.images.length })
+    }
+    if (text !== undefined) composer.setDraft(text)
+    const lostImages = prompt.images.length === 0 ? 0 : await composer.addImages(prompt.images)
+    send({ kind: 'prompt', prompt: text === undefined ? 'none' : 'restored', lostImages })
+  }
+
+  const runUndo = () => remote.run(sessionId, `/${deps.command()} undo`)
+
+  return {
+    sessionId, phase, running, offered, markers, hidden, empty, ops, waitingPrompt, barUndo, loadOps, confirm,
+    turnOfMessage: (messageId) => view.turnOfMessage(messageId),
+    open(turn, from) {
+      opener = from
+      void preview(turn)
+    },
+    choose: (path, putBack) => send({ kind: 'chosen', path, putBack }),
+    retry() {
+      const current = phase.peek()
+      if (current.kind === 'failed') void preview(current.turn)
+    },
+    async undo() {
+      send({ kind: 'undo', undo: { kind: 'running' } })
+      const run = await runUndo()
+      send({ kind: 'undo', undo: run.kind === 'done' ? { kind: 'done', text: run.text } : { kind: 'failed', problem: problemOf(run) } })
+      loadOps()
+    },
+    async undoFromBar() {
+      if (barUndo.peek() === 'running') return
+      barUndo.value = 'running'
+      const run = await runUndo()
+      barUndo.value = 'idle'
+      // The command's own row shows its answer; what never ran has no row.
+      if (run.kind === 'failed') deps.composer()?.notify('error', deps.say(run.failure))
+      loadOps()
+    },
+    insertPrompt() {
+      const composer = deps.composer()
+      const text = waitingPrompt.peek()
+      if (composer === undefined || text === undefined) return
+      const draft = composer.draft()
+      composer.setDraft(draft.trim() === '' ? text : `${draft}\n\n${text}`)
+      waitingPrompt.value = undefined
+      const current = phase.peek()
+      if (current.kind === 'done') send({ kind: 'prompt', prompt: 'restored', lostImages: current.lostImages })
+    },
+    close() {
+      const before = phase.peek()
+      if (before.kind === 'idle' || before.kind === 'applying') return
+      abort?.abort()
+      send({ kind: 'closed' })
+      if (before.kind !== 'done' && opener?.isConnected === true) opener.focus()
+      else deps.composer()?.focus()
+      opener = undefined
+    },
+    dispose() {
+      abort?.abort()
+      unsubscribe()
+    },
+  }
+}
+
+/** The command and its second name: both may stand in one session's history. */
+const ourCommands = (name: string): ReadonlySet<string> => new Set([COMMAND, name])
+
+function problemOf(run: Exclude<CommandRun, { kind: 'done' }>): Problem {
+  return run.kind === 'refused' ? { kind: 'said', text: run.text } : { kind: 'failure', failure: run.failure }
+}
+
+const sameOrder = (a: readonly string[], b: readonly string[]) => a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
+const sameMarkers = (a: readonly PageMarker[], b: readonly PageMarker[]) => a.length === b.length && a.every((marker, i) => marker.seq === b[i]!.seq)
+const sameHidden = (a: Hidden, b: Hidden) => sameOrder(a.keys, b.keys) && a.turns.length === b.turns.length && a.turns.every((turn, i) => turn === b.turns[i])

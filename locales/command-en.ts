@@ -1,0 +1,2 @@
+/** Texts of the command's answers, English. */
+export const commandEn = {} as const

@@ -1,0 +1,6 @@
+import { commandEn } from './command-en.ts'
+import { failureEn } from './failure-en.ts'
+import { uiEn } from './ui-en.ts'
+
+/** Every English text. It is the source of the keys. */
+export const en = { ...uiEn, ...failureEn, ...commandEn } as const

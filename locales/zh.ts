@@ -1,0 +1,7 @@
+import { commandZh } from './command-zh.ts'
+import { failureZh } from './failure-zh.ts'
+import type { Key } from './keys.ts'
+import { uiZh } from './ui-zh.ts'
+
+/** Every Chinese text. */
+export const zh: Record<Key, string> = { ...uiZh, ...failureZh, ...commandZh }
