@@ -11,14 +11,15 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const bin = join(root, 'node_modules', '.bin')
 const cache = join(root, '.cache')
 const hostFolder = join(root, 'tests', 'e2e', 'host')
-const env = { ...process.env }
+// `npm run --silent` also silences the npm and pnpm we start; then nobody would learn why an installation failed.
+const env = { ...process.env, npm_config_loglevel: 'error' }
 
 const node = (script, ...args) => ['node', '--disable-warning=ExperimentalWarning', script, ...args]
 const vitest = (...projects) => ['vitest', 'run', ...projects.flatMap(name => ['--project', name])]
 
 /** What can be run: the command, and what must be there before it. */
 const tasks = {
-  'build': { needs: ['packages'], command: node('scripts/build.mjs') },
+  'build': { needs: ['packages', 'build'] },
   'demo': { needs: ['packages', 'host', 'build'], command: node('scripts/demo.mjs') },
   'bench': { needs: ['packages'], command: node('tests/bench/run.ts') },
   'inspect': { needs: ['packages'], command: node('scripts/inspect-store.ts') },
@@ -72,6 +73,7 @@ const needs = {
 
   async build() {
     const stamp = join(cache, 'build-stamp')
+    if (name === 'build') rmSync(stamp, { force: true })
     const sources = ['src', 'host', 'client', 'locales', 'scripts/build.mjs', 'package.json', 'package-lock.json']
     const wanted = hashOf(sources.map(path => join(root, path)))
     const done = () => existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted
@@ -80,7 +82,7 @@ const needs = {
     await locked('build', async () => {
       if (done()) return
       say('building')
-      if (await run(tasks['build'].command, { quiet: true }) !== 0) throw new Missing('the build failed')
+      if (await run(node('scripts/build.mjs'), { quiet: true }) !== 0) throw new Missing('the build failed')
       writeFileSync(stamp, wanted)
     })
   },
@@ -104,6 +106,7 @@ const needs = {
   },
 }
 
+const brought = {}
 const [name = '', ...args] = process.argv.slice(2)
 // The terminal sends Ctrl-C to the children too: they end by themselves, and we after them.
 process.on('SIGINT', () => {})
@@ -121,18 +124,28 @@ async function main() {
     console.error(`unknown task ${name}; there are: ${[...Object.keys(tasks), 'test', 'test:long'].join(', ')}`)
     return 2
   }
-  return runTask({ ...task, command: [...task.command, ...args] })
+  return runTask(withArguments(task, args))
+}
+
+function withArguments({ needs: wanted, command }, more) {
+  return { needs: wanted, command: command && [...command, ...more] }
 }
 
 async function runTask({ needs: wanted, command }) {
   try {
-    for (const need of wanted) await needs[need]()
+    for (const need of wanted) await bring(need)
   } catch (error) {
     if (!(error instanceof Missing)) throw error
     console.error(error.message)
     return 1
   }
-  return run(command)
+  return command === undefined ? 0 : run(command)
+}
+
+/** Each thing is brought once; what could not be had is not tried again for the next part. */
+function bring(need) {
+  brought[need] ??= needs[need]()
+  return brought[need]
 }
 
 async function runSuite() {
@@ -146,7 +159,7 @@ async function runSuite() {
     const startedMs = Date.now()
     const report = join(results, `${step.name.replace(':', '-')}.json`)
     const extra = step.counted ? ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`] : []
-    const code = await runTask({ ...step, command: [...step.command, ...extra] })
+    const code = await runTask(withArguments(step, extra))
     const count = step.counted ? countOf(report, code) : { passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 }
     total.passed += count.passed
     total.failed += count.failed
