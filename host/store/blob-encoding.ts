@@ -11,7 +11,11 @@ import type { Encoding } from './frame.ts'
  */
 const digestBytes = 32
 
-export interface BlobHead { readonly digest: Digest; readonly base: Digest | undefined; readonly headBytes: number }
+export interface BlobHead {
+  readonly digest: Digest
+  readonly base: Digest | undefined
+  readonly headBytes: number
+}
 
 export const digestOf = (bytes: Uint8Array): Digest => digest(createHash('sha256').update(bytes).digest('hex'))
 
@@ -19,7 +23,11 @@ export const digestOf = (bytes: Uint8Array): Digest => digest(createHash('sha256
 export const rawBlob = (of: Digest, bytes: Uint8Array): Uint8Array[] => [Buffer.from(of, 'hex'), bytes]
 
 /** The parts of a compressed blob payload; with a base it is a `zstd-delta`. Only where `zstdSupport()` allows it. */
-export async function zstdBlob(of: Digest, bytes: Uint8Array, base?: { digest: Digest; bytes: Uint8Array }): Promise<Uint8Array[]> {
+export async function zstdBlob(
+  of: Digest,
+  bytes: Uint8Array,
+  base?: { digest: Digest; bytes: Uint8Array },
+): Promise<Uint8Array[]> {
   const encoded = await promisify(zlib.zstdCompress)(bytes, base ? { dictionary: base.bytes } : {})
   return [Buffer.from(of, 'hex'), ...(base ? [Buffer.from(base.digest, 'hex')] : []), encoded]
 }
@@ -36,7 +44,11 @@ export function parseBlobHead(encoding: Encoding, payload: Buffer): BlobHead | u
  * The raw bytes, checked against the digest in the payload; `undefined` when they cannot be had: damaged,
  * the base is gone, or this Node has no zstd. `base` gives the bytes of another blob.
  */
-export async function decodeBlob(encoding: Encoding, payload: Buffer, base: (digest: Digest) => Promise<Buffer | undefined>): Promise<Buffer | undefined> {
+export async function decodeBlob(
+  encoding: Encoding,
+  payload: Buffer,
+  base: (digest: Digest) => Promise<Buffer | undefined>,
+): Promise<Buffer | undefined> {
   const head = parseBlobHead(encoding, payload)
   if (!head) return undefined
   const bytes = await inflate(encoding, payload.subarray(head.headBytes), head.base && (await base(head.base)))

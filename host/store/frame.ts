@@ -32,7 +32,7 @@ const headerSumAt = 28
 /** Far above any file we take, far below what one write call can hold. */
 const maxPayloadBytes = 0x4000_0000
 
-/** `kind` or `encoding` is `undefined` in a whole frame that a later version wrote. `offset` is that of the payload, in the file. */
+/** `kind` or `encoding` is `undefined` in a whole frame that a later version wrote. `offset`: of the payload, in the file. */
 export interface Frame {
   readonly number: number
   readonly kind: FrameKind | undefined
@@ -57,7 +57,13 @@ export interface FrameScan {
   readonly end: ScanPoint
 }
 
-export function encodeFrame(nonce: Buffer, number: number, kind: FrameKind, encoding: Encoding, payload: readonly Uint8Array[]): Buffer {
+export function encodeFrame(
+  nonce: Buffer,
+  number: number,
+  kind: FrameKind,
+  encoding: Encoding,
+  payload: readonly Uint8Array[],
+): Buffer {
   const frame = Buffer.concat([Buffer.alloc(frameHeaderBytes), ...payload])
   const length = frame.length - frameHeaderBytes
   if (length > maxPayloadBytes) throw new Error(`store/frame: a payload of ${length} bytes, the limit is ${maxPayloadBytes}`)
@@ -106,5 +112,7 @@ function frameAt(bytes: Buffer, at: number, expected: ScanPoint): Frame | undefi
   const payload = bytes.subarray(payloadAt, payloadAt + bytes.readUInt32LE(at + lengthAt))
   if (payload.length !== bytes.readUInt32LE(at + lengthAt)) return undefined
   if (bytes.readUInt32LE(at + payloadSumAt) !== crc32(payload)) return undefined
-  return { number, kind: frameKinds[bytes[at + 4]! - 1], encoding: encodings[bytes[at + 5]!], offset: expected.offset + payloadAt, payload }
+  const kind = frameKinds[bytes[at + 4]! - 1]
+  const encoding = encodings[bytes[at + 5]!]
+  return { number, kind, encoding, offset: expected.offset + payloadAt, payload }
 }

@@ -37,7 +37,13 @@ export interface Batch {
  * Throws environment errors. The file then ends at its last stored record again; when even that cannot be
  * done, `broken` is called and nothing may be appended to this segment any more.
  */
-export async function appendBatch(fs: StoreFs, folder: string, writer: SegmentWriter, batch: Batch, broken: () => void): Promise<void> {
+export async function appendBatch(
+  fs: StoreFs,
+  folder: string,
+  writer: SegmentWriter,
+  batch: Batch,
+  broken: () => void,
+): Promise<void> {
   const { offset, number } = writer.view.end
   const frames: Buffer[] = []
   const add = (kind: NonNullable<Frame['kind']>, payload: readonly Uint8Array[]): void => {
@@ -63,8 +69,7 @@ export async function appendBatch(fs: StoreFs, folder: string, writer: SegmentWr
 
 async function cutBack(writer: SegmentWriter, length: number, broken: () => void): Promise<void> {
   try {
-    await writer.file.truncate(length)
-    await writer.file.datasync()
+    await writer.file.truncate(length) // made durable by the sync of the next append
   } catch {
     broken() // whatever stopped the cut: bytes of the failed write may stand there, whole frames among them
   }

@@ -57,13 +57,20 @@ export const emptyView = (segment: number): SegmentView =>
   ({ segment, header: undefined, end: scanStart, entries: [], blobs: [], holes: [], foreign: false, unreadable: undefined })
 
 /** Reads what lies behind `view.end` into `view`; the frames are returned for those who want to see each. */
-export async function readSegment(fs: StoreFs, path: string, size: number, session: SessionId, view: SegmentView): Promise<readonly Frame[]> {
+export async function readSegment(
+  fs: StoreFs,
+  path: string,
+  size: number,
+  session: SessionId,
+  view: SegmentView,
+): Promise<readonly Frame[]> {
   const file = await fs.open(path, 'r')
   try {
     const from = view.end
     const scan = scanFrames(await readUpTo(file, from.offset, size - from.offset), from)
     for (const gap of scan.lost) {
-      view.holes.push({ afterRecords: gap.from, detail: `records ${gap.from} to ${gap.to - 1} of segment ${view.segment} are damaged or missing` })
+      const detail = `records ${gap.from} to ${gap.to - 1} of segment ${view.segment} are damaged or missing`
+      view.holes.push({ afterRecords: gap.from, detail })
     }
     for (const frame of scan.frames) addFrame(view, frame, session)
     view.end = scan.end
@@ -105,7 +112,8 @@ async function unlessRefused<T>(work: Promise<T>): Promise<T | undefined> {
 export function addFrame(view: SegmentView, frame: Frame, session: SessionId): void {
   if (view.foreign) return
   const read = frame.encoding !== undefined && readers[frame.kind ?? 'unknown'](view, frame, frame.encoding, session)
-  if (!read) view.holes.push({ afterRecords: frame.number, detail: `record ${frame.number} of segment ${view.segment} does not read` })
+  if (read) return
+  view.holes.push({ afterRecords: frame.number, detail: `record ${frame.number} of segment ${view.segment} does not read` })
 }
 
 const readers: Record<
@@ -122,7 +130,8 @@ const readers: Record<
     const head = parseBlobHead(encoding, frame.payload)
     if (!head) return false
     const { number, offset, payload } = frame
-    view.blobs.push({ digest: head.digest, place: { segment: view.segment, number, encoding, offset, length: payload.length } })
+    const place = { segment: view.segment, number, encoding, offset, length: payload.length }
+    view.blobs.push({ digest: head.digest, place })
     return true
   },
   journal(view, frame, encoding) {

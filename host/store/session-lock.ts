@@ -60,7 +60,8 @@ async function take(fs: StoreFs, path: string, takeovers: number): Promise<Relea
 
 async function make(fs: StoreFs, path: string): Promise<Release | undefined> {
   const token = randomBytes(8).toString('hex')
-  const holder: Holder = { pid: process.pid, started: await startOf(fs, process.pid), host: hostname(), token, atMs: Date.now() }
+  const started = await startOf(fs, process.pid)
+  const holder: Holder = { pid: process.pid, started, host: hostname(), token, atMs: Date.now() }
   const file = await fs.open(path, 'wx', 0o600).catch((error: unknown) => {
     if (errorCode(error) === 'EEXIST') return undefined
     throw error

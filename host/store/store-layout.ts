@@ -38,7 +38,8 @@ const longestName = 120
  */
 export function sessionFileName(session: SessionId): string {
   const utf8 = Buffer.from(session, 'utf8')
-  const name = utf8.toString('latin1').replace(/[^a-z0-9_-]/g, (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
+  const hex = (byte: string): string => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`
+  const name = utf8.toString('latin1').replace(/[^a-z0-9_-]/g, hex)
   if (name !== '' && name.length <= longestName && utf8.toString('utf8') === session) return name
   return `${name.slice(0, 40)}~${createHash('sha256').update(session, 'utf16le').digest('hex')}`
 }

@@ -68,8 +68,7 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
       const taken = await takeLock(fs, lockPath(layout, session))
       if (!taken.ok) return taken
       const release: Release = async () => {
-        if (!held.delete(release)) return
-        await unlessUnreadable(taken.value().then(() => []))
+        if (held.delete(release)) await attempt(taken.value()) // a lock that stays is stale once this process ends
       }
       held.add(release)
       return ok(release)
@@ -86,7 +85,8 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
     openOps: () => unlessUnreadable(readOpenOps(fs, layout)),
 
     async close() {
-      await Promise.all([...[...journals.values()].map(({ journal }) => journal.close()), ...[...held].map((release) => release())])
+      await Promise.all([...journals.values()].map(({ journal }) => journal.close()))
+      await Promise.all([...held].map((release) => release()))
     },
   }
 }
