@@ -1,0 +1,112 @@
+import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import type { BigIntStats } from 'node:fs'
+import { dirname } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
+import { digest, type Digest } from '../../src/ids.ts'
+import { errnoOf, modeOf, nodeFileSystem, READ_FLAGS, type FileSystem } from '../restore/file-system.ts'
+
+/** `bytes` are there exactly when `state` is a file: the bytes its digest was taken of. */
+export type Observation = { readonly state: FileState; readonly bytes?: Buffer }
+
+const ATTEMPTS = 3
+const PAUSE_MS = 5
+/** Errors of a second call on a path that existed a moment ago: it was replaced in between. */
+const REPLACED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL', 'ENXIO'])
+
+/** What `path` is now. Never follows a link at the last name, never blocks on a pipe, never throws for an
+ *  error of the system: such a path is unknown, and only a clear answer of the system makes it absent. */
+export async function observePath(
+  path: string,
+  { maxBytes, fs = nodeFileSystem }: { readonly maxBytes: number; readonly fs?: FileSystem | undefined },
+): Promise<Observation> {
+  try {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      if (attempt > 0) await wait(PAUSE_MS)
+      const seen = await look(path, maxBytes, fs)
+      if (seen !== 'moved') return seen
+    }
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+  }
+  return { state: unknown('unreadable') }
+}
+
+/** Parents of `path` that do not exist, outermost first. One that cannot be looked at counts as existing:
+ *  what is listed here may be removed by a rollback. */
+export async function absentFoldersOf(path: string, fs: FileSystem = nodeFileSystem): Promise<string[]> {
+  const folders: string[] = []
+  for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
+    try {
+      await fs.lstat(folder)
+      break
+    } catch (error) {
+      if (errnoOf(error) === undefined) throw error
+      if (!saysAbsent(error)) break
+    }
+    folders.unshift(folder)
+  }
+  return folders
+}
+
+export const digestOf = (bytes: Buffer): Digest => digest(createHash('sha256').update(bytes).digest('hex'))
+
+async function look(path: string, maxBytes: number, fs: FileSystem): Promise<Observation | 'moved'> {
+  let stat: BigIntStats
+  try {
+    stat = await fs.lstat(path)
+  } catch (error) {
+    if (saysAbsent(error)) return { state: absent }
+    throw error
+  }
+
+  if (stat.isDirectory()) return { state: { kind: 'folder' } }
+  if (!stat.isFile() && !stat.isSymbolicLink()) return { state: unknown('special') }
+  if (stat.isFile() && stat.size > BigInt(maxBytes)) return { state: unknown('too-large') }
+  try {
+    return stat.isFile() ? await readFile(path, stat, fs) : await readLink(path, fs)
+  } catch (error) {
+    if (REPLACED.has(errnoOf(error) ?? '')) return 'moved'
+    throw error
+  }
+}
+
+async function readLink(path: string, fs: FileSystem): Promise<Observation> {
+  const target = await fs.readlink(path)
+  // A target that is not text could not be put back from a string.
+  return { state: isUtf8(target) ? { kind: 'link', target: target.toString() } : unknown('unreadable') }
+}
+
+async function readFile(path: string, seen: BigIntStats, fs: FileSystem): Promise<Observation | 'moved'> {
+  const file = await fs.open(path, READ_FLAGS)
+  try {
+    if (!sameMoment(seen, await file.stat())) return 'moved'
+    const size = Number(seen.size)
+    // One byte more than expected: shows a file that grew.
+    const buffer = Buffer.alloc(size + 1)
+    let filled = 0
+    while (filled < buffer.length) {
+      const count = await file.read(buffer, filled, buffer.length - filled, filled)
+      if (count === 0) break
+      filled += count
+    }
+    // Bytes of two moments would be a state the file never had.
+    if (filled !== size || !sameMoment(seen, await file.stat())) return 'moved'
+    const bytes = buffer.subarray(0, size)
+    return { state: { kind: 'file', digest: digestOf(bytes), bytes: size, mode: modeOf(seen) }, bytes }
+  } finally {
+    await file.close()
+  }
+}
+
+function sameMoment(a: BigIntStats, b: BigIntStats): boolean {
+  return a.dev === b.dev && a.ino === b.ino && a.mode === b.mode && a.size === b.size
+    && a.mtimeNs === b.mtimeNs && a.ctimeNs === b.ctimeNs
+}
+
+/** ENOTDIR: a parent is a file, so nothing can be below it. */
+function saysAbsent(error: unknown): boolean {
+  const code = errnoOf(error)
+  return code === 'ENOENT' || code === 'ENOTDIR'
+}

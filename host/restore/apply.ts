@@ -1,0 +1,69 @@
+import type { Folder, OpBeginEntry, OpRow, Outcome } from '../../src/checkpoint/journal-entry.ts'
+import type { Digest } from '../../src/ids.ts'
+import { errnoOf, nodeFileSystem, type FileSystem } from './file-system.ts'
+import { deepestFirst, removeEmptyFolder } from './folders.ts'
+import { putState, type Moved } from './put-state.ts'
+import { withSteps, type OnStep } from './steps.ts'
+
+/** What apply and take-back need. `maxBytes`: the capture limit. */
+export type RestoreDeps = {
+  /** The bytes of a stored state; `undefined` when the store has them no more. */
+  readonly readBlob: (digest: Digest) => Promise<Buffer | undefined>
+  readonly maxBytes: number
+  readonly fs?: FileSystem | undefined
+  /** Told before and after every change to the disk; for crash tests. */
+  readonly onStep?: OnStep | undefined
+}
+
+/** A file that can be written comes back before anything is taken away. */
+export const phases = ['write', 'recreate', 'delete'] as const
+
+/**
+ * Carries out the file side of an op: no decisions are left. Each row stands alone: one that fails is named
+ * and the rest goes on. The rows' `was` bytes must be in the store before this is called.
+ * The outcomes hold one entry per row, in the order done, and one more for each folder or leftover temp that
+ * could not be removed; `begin.decided` is not repeated. Stopping by `signal` throws its reason between
+ * two rows; the op is then open and `takeBackFiles` applies.
+ */
+export async function applyFiles(
+  begin: OpBeginEntry,
+  deps: RestoreDeps & { readonly signal?: AbortSignal | undefined },
+): Promise<{ readonly outcomes: Outcome[]; readonly removedFolders: Folder[] }> {
+  const { readBlob, maxBytes, signal } = deps
+  const fs = withSteps(deps.fs ?? nodeFileSystem, deps.onStep)
+  const outcomes: Outcome[] = []
+  for (const row of phases.flatMap(phase => begin.rows.filter(({ action }) => action === phase))) {
+    signal?.throwIfAborted()
+    const folders = row.action === 'recreate' ? row.absentFolders.map(path => ({ path })) : []
+    const { path, temp, was, goal } = row
+    const moved = await putState({ path, temp, from: was, to: goal, folders }, { readBlob, fs, maxBytes })
+    outcomes.push(...outcomesOf(row, moved))
+  }
+
+  signal?.throwIfAborted()
+  const removedFolders: Folder[] = []
+  for (const path of deepestFirst(begin.foldersToRemove)) {
+    try {
+      const folder = await removeEmptyFolder(path, fs)
+      if (folder) removedFolders.push(folder)
+    } catch (error) {
+      outcomes.push(failedFolder(path, error))
+    }
+  }
+  return { outcomes, removedFolders }
+}
+
+/** The row's outcome, and one for each thing of ours that had to be left beside it. */
+export function outcomesOf({ path, action }: OpRow, { result, reason, leftovers }: Moved): Outcome[] {
+  return [
+    { path, action, result, ...(reason !== undefined && { reason }) },
+    ...leftovers.map(left => ({ ...left, result: 'failed' as const })),
+  ]
+}
+
+/** The outcome for a folder that could not be made or removed; rethrows what is not an error of the system. */
+export function failedFolder(path: string, error: unknown): Outcome {
+  const reason = errnoOf(error)
+  if (reason === undefined) throw error
+  return { path, result: 'failed', reason }
+}
