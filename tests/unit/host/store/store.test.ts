@@ -7,6 +7,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { opId, sessionId } from '../../../../src/ids.ts'
 import { parseSegmentName, segmentPath, sessionFileName, storeLayout } from '../../../../host/store/store-layout.ts'
+import { nodeFs, type StoreFs } from '../../../../host/store/store-fs.ts'
 import { faultyFs } from './store-faults.ts'
 import { aSession, aStore, before, positionOf, readAll, workspace } from './store-world.ts'
 
@@ -116,6 +117,27 @@ test('of many who find a dead lock only one gets it', async () => {
     const takes = await Promise.all(Array.from({ length: 8 }, () => world.open().lock(aSession)))
     expect(takes.filter(({ ok }) => ok).length).toBe(1)
   }
+})
+
+test('who saw a dead lock too late leaves the new one alone', async () => {
+  const world = await aStore()
+  const path = await aLockOf(world.root, { ...holder, pid: await deadPid() })
+  const faster = world.open()
+  let fasterGotIt = false
+  const fs: StoreFs = {
+    ...nodeFs,
+    async open(file, flags, mode) {
+      // Between the slower one's look at the dead lock and its own step, the faster one takes it over.
+      if (file === `${path}.aaaa`) fasterGotIt = (await faster.lock(aSession)).ok
+      return nodeFs.open(file, flags, mode)
+    },
+  }
+
+  const late = await world.open({ fs }).lock(aSession)
+
+  expect(fasterGotIt).toBe(true)
+  expect(late).toMatchObject({ ok: false, failure: { code: 'busy' } })
+  expect((await world.open().lock(aSession)).ok).toBe(false)
 })
 
 test('a take-over that died itself is taken over', async () => {
