@@ -1,5 +1,96 @@
+/** The host half's wiring: services in, listeners and registrations out. Decisions are in src/, work in the rooms. */
+import { randomUUID } from 'node:crypto'
+import { existsSync, realpathSync } from 'node:fs'
+import manifest from '../package.json' with { type: 'json' }
+import type { SessionId } from '../src/ids.ts'
+import { COMMAND, PROTOCOL, type Locale } from '../src/protocol/requests.ts'
+import { ok } from '../src/result.ts'
+import { translate } from '../locales/translate.ts'
+import { makeCapture } from './capture/capture.ts'
+import { settingsOf } from './config.ts'
+import { openChannel } from './dsh/channel.ts'
+import { registerCommand } from './dsh/commands.ts'
+import { makeHealth } from './dsh/health.ts'
+import type { ForeignAgents, ForeignSession, ForeignSessions, HostContext } from './dsh/host-types.ts'
+import { watchObservations } from './dsh/observations.ts'
+import { registerProjection } from './dsh/projection.ts'
+import { idOf } from './dsh/session-log.ts'
+import { watchToolCalls } from './dsh/tool-calls.ts'
+import { makeCommand } from './rollback/command.ts'
+import type { RollbackDeps } from './rollback/deps.ts'
+import { watchRecovery } from './rollback/recovery.ts'
+import { makeRollbackService } from './rollback/rollback-service.ts'
+import { openStore } from './store/store.ts'
+import { dshHome } from './store/store-layout.ts'
+
+export { Config } from './config.ts'
 export const name = 'turnback'
 
+/** Services that every supported profile has; the rest is asked for when it is needed. */
 export const inject = ['sessions', 'agents', 'commands']
 
-export function apply(_ctx: unknown): void {}
+export function apply(ctx: HostContext, config: unknown): void {
+  const health = makeHealth()
+  try {
+    start(ctx, health, settingsOf(config))
+  } catch (error) {
+    // A plugin that fails to activate stops the whole host; ours rather does nothing and says why.
+    health.report('start', error)
+  }
+}
+
+function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings: ReturnType<typeof settingsOf>): void {
+  const store = openStore({ root: settings.storeRoot })
+  const sessions = ctx.get('sessions') as ForeignSessions
+  const agents = ctx.get('agents') as ForeignAgents
+  const observations = watchObservations(ctx, health)
+  const speech = makeSpeech()
+  const journalOf = (session: ForeignSession) => store.journal(idOf(session), realFolder(session.header.cwd ?? '/'))
+  const capture = makeCapture({
+    sessions, health, observations, journalOf, maxFileBytes: settings.maxFileBytes, dshHome: realFolder(dshHome(process.env)), now: Date.now,
+  })
+  const deps: RollbackDeps = {
+    ctx, sessions, agents, store, health, observations, journalOf, maxFileBytes: settings.maxFileBytes,
+    captured: capture.settled,
+    localeOf: speech.of,
+    now: Date.now,
+    newId: () => randomUUID().replaceAll('-', '').slice(0, 16),
+    onPhase: health.contain('phase', (phase, op) => { ctx.emit('turnback/phase', { phase, op }) }),
+  }
+  const service = makeRollbackService(deps)
+
+  watchToolCalls(ctx, capture, health)
+  watchRecovery(deps)
+  registerProjection(ctx, health)
+  const texts = { description: translate('en', 'command.description'), hint: translate('en', 'command.hint') }
+  const command = registerCommand(ctx, health, texts, makeCommand(deps, service))
+  openChannel(ctx, health, {
+    hello: async ({ locale, sessionId }) => {
+      if (locale !== undefined) speech.set(locale, sessionId)
+      return ok({ protocol: PROTOCOL, version: manifest.version, command: command ?? COMMAND, problems: [...health.problems()] })
+    },
+    timeline: ({ sessionId }) => service.timeline(sessionId),
+    preview: ({ sessionId, turn, scope }) => service.preview(sessionId, turn, scope),
+    plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
+    outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
+  })
+  ctx.effect(() => () => store.close(), 'turnback: store')
+}
+
+/** The page tells its language in `hello`; a session that no page spoke for gets the last one heard. */
+function makeSpeech() {
+  const bySession = new Map<SessionId, Locale>()
+  let last: Locale = 'en'
+  return {
+    of: (session: SessionId): Locale => bySession.get(session) ?? last,
+    set: (locale: Locale, session: SessionId | undefined): void => {
+      last = locale
+      if (session !== undefined) bySession.set(session, locale)
+    },
+  }
+}
+
+/** The real path of a folder that may not exist yet. */
+function realFolder(path: string): string {
+  return existsSync(path) ? realpathSync(path) : path
+}

@@ -25,7 +25,7 @@ export function coverageGaps(input: {
     .filter(call => call.outcome !== 'not-started')
   const unrecorded = calls.filter(call => ['file', 'container'].includes(toolKind(call.name, call.args))
     && !ledger.watched.has(watchKey(session, call.callId)))
-  const commands = calls.filter(call => toolKind(call.name, call.args) === 'command').map(call => callLabel(call.name, call.args))
+  const commands = input.turns.filter(turn => turn.startSeq >= startSeq).flatMap(commandsOf)
   // A subagent's calls stand in its own log; the journal has them under its session id.
   const delegated = ledger.seen.filter(({ turn, call }) => turn.startSeq >= startSeq && call.sessionId !== session
     && toolKind(call.tool, undefined) === 'command').map(({ call }) => call.tool)
@@ -37,6 +37,11 @@ export function coverageGaps(input: {
     ...(input.hasHoles ? [gap('store-hole', [''])] : []),
   ].filter(({ count }) => count > 0)
 }
+
+/** Labels of the calls in a turn that may have changed files and name none. */
+export const commandsOf = (turn: Turn): readonly string[] => turn.calls
+  .filter(call => call.outcome !== 'not-started' && toolKind(call.name, call.args) === 'command')
+  .map(call => callLabel(call.name, call.args))
 
 const gap = (reason: Gap['reason'], names: readonly string[]): Gap =>
   ({ reason, count: names.length, names: [...new Set(names)].filter(name => name !== '').slice(0, MAX_NAMES) })

@@ -10,6 +10,8 @@ export const unknownReasons = [
   'capture-failed', // an error of ours
   'cut-off', // the process died between the look before a call and the look after it
   'dsh-home', // under the DSH home: never captured
+  'record-lost', // earlier records of this path are missing or damaged
+  'object-gone', // the record is there, its bytes are not
 ] as const
 export type UnknownReason = (typeof unknownReasons)[number]
 

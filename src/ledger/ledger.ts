@@ -49,36 +49,42 @@ export interface Ledger {
 
 export const watchKey = (session: string, callId: string): string => `${session} ${callId}`
 
+/** The story of each path an op put back, as it was before the op, so that an undo can reinstate it. */
+interface Snapshot {
+  readonly op: OpBeginEntry
+  /** Records with a lower number were there before the op. */
+  readonly nextNumber: number
+  readonly stories: Map<string, readonly string[]>
+}
+
 /** Folds a session's journal, oldest entry first. Unknown ids are ignored: the entry they belong to lies in a hole. */
 export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
-  const paths = new Map<string, CallRecord[]>()
-  const byId = new Map<string, { path: string }>()
+  /** Every record, cancelled ones too; its number is its place in the journal. */
+  const records = new Map<string, CallRecord & { readonly number: number }>()
+  /** Record ids per path, oldest first, without the cancelled ones. */
+  const stories = new Map<string, readonly string[]>()
   const begun = new Map<OpId, OpBeginEntry>()
-  const ops: StandingOp[] = []
-  /** What each op cancelled, so that an undo can reinstate it. */
-  const cancelled = new Map<OpId, Map<string, readonly CallRecord[]>>()
+  const finished: { readonly begin: OpBeginEntry; readonly done: OpDoneEntry }[] = []
+  const snapshots = new Map<OpId, Snapshot>()
   const watched = new Set<string>()
   const seen: BookedCall[] = []
   const late: BookedCall[] = []
 
   for (const entry of entries) {
     switch (entry.kind) {
-      case 'before': {
+      case 'before':
         watched.add(watchKey(entry.call.sessionId, entry.call.callId))
+        if (records.has(entry.id)) break
         if (entry.turn.late === true) late.push(entry)
-        byId.set(entry.id, { path: entry.path })
-        const record: CallRecord = {
-          id: entry.id, turn: entry.turn, callId: entry.call.callId, tool: entry.call.tool,
+        records.set(entry.id, {
+          id: entry.id, turn: entry.turn, callId: entry.call.callId, tool: entry.call.tool, number: records.size,
           before: entry.state, after: undefined, absentFolders: entry.absentFolders, atMs: entry.atMs,
-        }
-        paths.set(entry.path, [...paths.get(entry.path) ?? [], record])
+        })
+        stories.set(entry.path, [...stories.get(entry.path) ?? [], entry.id])
         break
-      }
       case 'after': {
-        const path = byId.get(entry.of)?.path
-        const records = path === undefined ? undefined : paths.get(path)
-        if (path === undefined || records === undefined) break
-        paths.set(path, records.map(record => (record.id === entry.of ? { ...record, after: entry.state } : record)))
+        const record = records.get(entry.of)
+        if (record !== undefined) records.set(entry.of, { ...record, after: entry.state })
         break
       }
       case 'seen':
@@ -97,44 +103,54 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         const begin = begun.get(entry.op)
         if (begin === undefined) break
         begun.delete(entry.op)
-        if (begin.act === 'undo') reinstate(begin, entry.outcomes)
-        else cancelled.set(begin.op, cancelWithdrawn(begin, entry.outcomes))
-        ops.push({ begin, done: entry, undoneBy: undefined })
+        finished.push({ begin, done: entry })
+        settle(begin, entry.outcomes)
         break
       }
     }
   }
-  return {
-    paths: new Map([...paths].filter(([, records]) => records.length > 0).map(([path, records]) => [path, { path, records }])),
-    ops, open: [...begun.values()], watched, seen, late,
-  }
+  const paths = [...stories].filter(([, ids]) => ids.length > 0)
+    .map(([path, ids]): [string, PathLedger] => [path, { path, records: ids.map(id => records.get(id)!) }])
+  return { paths: new Map(paths), ops: standing(finished), open: [...begun.values()], watched, seen, late }
 
   /** Kept, skipped and failed paths keep their records: a later rollback to an earlier turn still has to look at them. */
-  function cancelWithdrawn(begin: OpBeginEntry, outcomes: readonly Outcome[]): Map<string, readonly CallRecord[]> {
-    const before = new Map<string, readonly CallRecord[]>()
+  function settle(begin: OpBeginEntry, outcomes: readonly Outcome[]): void {
+    const snapshot: Snapshot = { op: begin, nextNumber: records.size, stories: new Map() }
+    snapshots.set(begin.op, snapshot)
+    // The decided ones count as well, for an op that recovery finished speaks of its rows only.
+    const restored = [...outcomes, ...begin.decided].filter(({ result }) => result === 'restored').map(({ path }) => path)
+    const undone = begin.of === undefined ? undefined : snapshots.get(begin.of)
     const from = begin.target?.startSeq ?? Infinity
-    for (const { path, result } of outcomes) {
-      const records = paths.get(path)
-      if (result !== 'restored' || records === undefined) continue
-      before.set(path, records)
-      paths.set(path, records.filter(record => record.turn.startSeq < from))
+    const isKept = (id: string) => records.get(id)!.turn.startSeq < from
+    for (const path of new Set(begin.act === 'undo' ? [...restored, ...pathsWithoutRow(undone)] : restored)) {
+      const story = stories.get(path) ?? []
+      const next = begin.act === 'undo' ? reinstated(path, story, undone) : story.filter(isKept)
+      if (next === undefined) continue
+      snapshot.stories.set(path, story)
+      stories.set(path, next)
     }
-    return before
   }
 
-  /** The paths an undo put back carry the same story again as before the op, with what happened since after it. */
-  function reinstate(undo: OpBeginEntry, outcomes: readonly Outcome[]): void {
-    const at = ops.findLastIndex(op => op.begin.op === undo.of)
-    const was = undo.of === undefined ? undefined : cancelled.get(undo.of)
-    if (at < 0 || was === undefined) return
-    ops[at] = { ...ops[at]!, undoneBy: undo.op }
-    for (const { path, result } of outcomes) {
-      const records = was.get(path)
-      if (result !== 'restored' || records === undefined) continue
-      const since = (paths.get(path) ?? []).filter(record => !records.some(old => old.id === record.id))
-      paths.set(path, [...records, ...since])
-    }
+  /** A path that an undo put back carries the same story again as before the op, with what happened since after it. */
+  function reinstated(path: string, story: readonly string[], undone: Snapshot | undefined): readonly string[] | undefined {
+    const old = undone?.stories.get(path)
+    return undone && old && [...old, ...story.filter(id => records.get(id)!.number >= undone.nextNumber)]
   }
+}
+
+/** Paths that were already as the op wanted them: nothing was written and an undo has nothing to put back, but their records were cancelled. */
+function pathsWithoutRow(snapshot: Snapshot | undefined): readonly string[] {
+  const written = new Set(snapshot?.op.rows.map(row => row.path))
+  return [...snapshot?.stories.keys() ?? []].filter(path => !written.has(path))
+}
+
+/** An op is undone by the newest undo of it that is not undone itself; so the newest op decides first. */
+function standing(ops: readonly { readonly begin: OpBeginEntry; readonly done: OpDoneEntry }[]): readonly StandingOp[] {
+  const undoneBy = new Map<OpId, OpId>()
+  for (const { begin } of ops.toReversed()) {
+    if (begin.act === 'undo' && begin.of !== undefined && !undoneBy.has(begin.op) && !undoneBy.has(begin.of)) undoneBy.set(begin.of, begin.op)
+  }
+  return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.op) }))
 }
 
 /** Records of one path in the span from `startSeq` to now. */

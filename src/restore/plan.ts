@@ -1,4 +1,4 @@
-import { sameState, type FileState } from '../checkpoint/file-state.ts'
+import { sameState, unknown, type FileState } from '../checkpoint/file-state.ts'
 import type { Outcome } from '../checkpoint/journal-entry.ts'
 import type { Seq } from '../ids.ts'
 import { inSpan, type CallRecord, type Ledger, type StandingOp } from '../ledger/ledger.ts'
@@ -45,13 +45,21 @@ export const pathsInSpan = (ledger: Ledger, startSeq: Seq): readonly string[] =>
 /**
  * Decides, per path, how the files get back to before the turn that starts at `startSeq`.
  * `current` holds a state for every path of `pathsInSpan`; `putBack` names conflict paths that the
- * user wants back all the same.
+ * user wants back all the same. `distrusted` holds record ids that a hole in the journal comes before:
+ * where such a record is a path's first of the span, an earlier one may be lost and the state to go back to is unknown.
  */
-export function planRestore(ledger: Ledger, startSeq: Seq, current: ReadonlyMap<string, FileState>, putBack: ReadonlySet<string>): RestorePlan {
+export function planRestore(
+  ledger: Ledger,
+  startSeq: Seq,
+  current: ReadonlyMap<string, FileState>,
+  putBack: ReadonlySet<string>,
+  distrusted: ReadonlySet<string> = new Set(),
+): RestorePlan {
   const rows = pathsInSpan(ledger, startSeq).map((path): PlanRow => {
     const records = inSpan(ledger.paths.get(path)!, startSeq)
     const now = stateOf(current, path)
-    const goal = records[0]!.before
+    const first = records[0]!
+    const goal = distrusted.has(first.id) ? unknown('record-lost') : first.before
     const conflict = conflictOf(records, now)
     const turns = [...new Set(records.map(record => record.turn.number))]
     return { path, goal, current: now, conflict, turns, decision: decide(goal, now, conflict, putBack.has(path)) }
@@ -106,15 +114,17 @@ function decide(goal: FileState, now: FileState, conflict: Conflict | undefined,
 
 /** The last call's end says what should be there; a call that found something else than the one before it left tells of an edit between. */
 function conflictOf(records: readonly CallRecord[], now: FileState): Conflict | undefined {
-  const last = records.at(-1)!
-  // A call that was cut off before it wrote left the path as it found it.
-  const end = last.after ?? (sameState(last.before, now) ? last.before : undefined)
+  const end = leftBy(records.at(-1)!, now)
   if (!isSeen(end)) return 'cut-off'
   if (!sameState(end, now)) return 'changed-since'
-  const pairs = records.slice(1).map((record, at) => ({ left: records[at]!.after, found: record.before }))
+  const pairs = records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
   if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
   return pairs.some(({ left, found }) => !sameState(left!, found)) ? 'edited-between' : undefined
 }
+
+/** What a call left. One that was cut off, after which the path is `found` as the call had found it, did not write. */
+const leftBy = ({ before, after }: CallRecord, found: FileState): FileState | undefined =>
+  after ?? (sameState(before, found) ? before : undefined)
 
 const isSeen = (state: FileState | undefined): state is FileState => state !== undefined && state.kind !== 'unknown'
 

@@ -34,11 +34,11 @@ function isOurSource(source: unknown): boolean {
 }
 
 /**
- * The marker in this event, or undefined. A copy of the message appended plainly is no marker of a cut,
- * except where the surface had nothing but the system prompt left to replace (format 3 and later).
+ * The marker in this event, or undefined. A copy of the message that was appended plainly is no marker: it
+ * took nothing away. Whether a replacement took effect is for the fold to say.
  */
 export function markerOf(event: LogEvent): Marker | undefined {
-  if (event.type !== 'user/message') return undefined
+  if (event.type !== 'user/message' || event.surfaceOp === 'append') return undefined
   const message = event.data as { id?: unknown; source?: unknown } | null
   const id = parseMarkerId(message?.id)
   if (id === undefined || !isOurSource(message?.source)) return undefined

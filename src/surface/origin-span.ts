@@ -16,9 +16,12 @@ export interface SurfaceNode {
   readonly by: 'message' | 'system' | 'marker' | 'replacement'
 }
 
+/** A replacement that took effect; `min` and `max` as in the node it made, which may itself be shadowed by now. */
 export interface Replacement {
   readonly by: 'marker' | 'replacement'
   readonly seq: Seq
+  readonly min: Seq
+  readonly max: Seq
   readonly shadowed: readonly Seq[]
 }
 
@@ -27,7 +30,7 @@ export interface Surface {
   readonly replacements: readonly Replacement[]
 }
 
-/** The replaced range in either spelling, or undefined for an append. */
+/** The replaced range in either spelling, or undefined when `surfaceOp` is no replacement we can read. */
 function rangeOf(surfaceOp: unknown): { start: Seq; end: Seq } | undefined {
   if (typeof surfaceOp !== 'object' || surfaceOp === null) return undefined
   const op = surfaceOp as { op?: unknown; start?: Seq; end?: Seq; startSeq?: Seq; endSeq?: Seq }
@@ -36,31 +39,31 @@ function rangeOf(surfaceOp: unknown): { start: Seq; end: Seq } | undefined {
   return op.op === 'replace' && typeof start === 'number' && typeof end === 'number' ? { start, end } : undefined
 }
 
-/** Folds a whole log, oldest event first. A replacement whose range is not on the surface is left out, as DSH would have refused it. */
+/**
+ * Folds a whole log, oldest event first. An operation that does not read and a replacement whose range is not
+ * on the surface are left out: DSH refuses both, and taking them for an append would put a node where none is.
+ */
 export function foldSurface(events: readonly LogEvent[]): Surface {
   const nodes: SurfaceNode[] = []
   const replacements: Replacement[] = []
   for (const event of events) {
-    if (event.surfaceOp === undefined) continue
-    const range = rangeOf(event.surfaceOp)
-    const isMarker = markerOf(event) !== undefined
-    if (range === undefined) {
-      const by = isMarker ? 'marker' : event.type === 'system/message' ? 'system' : 'message'
-      nodes.push({ seq: event.seq, min: event.seq, max: event.seq, by })
+    if (event.surfaceOp === 'append') {
+      nodes.push({ seq: event.seq, min: event.seq, max: event.seq, by: event.type === 'system/message' ? 'system' : 'message' })
       continue
     }
+    const range = rangeOf(event.surfaceOp)
+    if (range === undefined) continue
     const first = nodes.findIndex(node => node.seq === range.start)
     const last = nodes.findIndex(node => node.seq === range.end)
     if (first < 0 || last < first) continue
     const shadowed = nodes.slice(first, last + 1)
+    const min = shadowed.reduce((least, node) => Math.min(least, node.min), Infinity)
+    const max = shadowed.reduce((most, node) => Math.max(most, node.max), -Infinity)
     // One system message over exactly the old one is a new system prompt, not a replacement of turns.
-    const by = event.type === 'system/message' ? 'system' : isMarker ? 'marker' : 'replacement'
-    nodes.splice(first, shadowed.length, {
-      seq: event.seq, by,
-      min: Math.min(...shadowed.map(node => node.min)),
-      max: Math.max(...shadowed.map(node => node.max)),
-    })
-    if (by !== 'system') replacements.push({ by, seq: event.seq, shadowed: shadowed.map(node => node.seq) })
+    const isPrompt = event.type === 'system/message' && shadowed.length === 1 && shadowed[0]!.by === 'system'
+    const by = isPrompt ? 'system' : markerOf(event) === undefined ? 'replacement' : 'marker'
+    nodes.splice(first, shadowed.length, { seq: event.seq, min, max, by })
+    if (by !== 'system') replacements.push({ by, seq: event.seq, min, max, shadowed: shadowed.map(node => node.seq) })
   }
   return { nodes, replacements }
 }

@@ -9,11 +9,11 @@ export type Cut =
   | { readonly kind: 'across'; readonly by: SurfaceNode['by'] }
 
 /**
- * The surface nodes a truncation to before `startSeq` shadows, in surface order.
- * Never a system prompt: DSH refuses a replacement over node 0 from format 3 on.
+ * The surface nodes a truncation to before `startSeq` shadows, in surface order and without a gap, because
+ * DSH replaces ranges. Never the system prompt: DSH refuses a replacement over node 0 from format 3 on.
  */
 export function cutBefore(surface: Surface, startSeq: Seq): Cut {
-  const nodes = surface.nodes.filter(node => node.by !== 'system')
+  const nodes = surface.nodes[0]?.by === 'system' ? surface.nodes.slice(1) : surface.nodes
   const first = nodes.findIndex(node => node.max >= startSeq)
   const head = nodes[first]
   if (head === undefined) return { kind: 'nothing' }

@@ -1,7 +1,7 @@
 import type { Seq } from '../ids.ts'
 import { failure, type Failure } from '../protocol/failure.ts'
 import { fail, ok, type Result } from '../result.ts'
-import { foldSurface, type Surface } from '../surface/origin-span.ts'
+import { foldSurface, type Replacement, type Surface } from '../surface/origin-span.ts'
 import { cutBefore } from '../surface/range.ts'
 import type { LogEvent } from './log-event.ts'
 import { findTurn, indexTurns, type Turn } from './turn-index.ts'
@@ -21,11 +21,22 @@ export type TurnState = 'available' | 'running' | 'rolled-back' | 'compacted'
 /** Whether a turn can be gone back to, and what became of it when not. */
 export function turnState({ surface }: Conversation, turn: Turn): TurnState {
   if (turn.endSeq === undefined) return 'running'
-  const end = turn.endSeq
-  if (surface.nodes.some(node => node.by !== 'marker' && node.min >= turn.startSeq && node.max <= end)) return 'available'
-  const cover = surface.nodes.find(node => node.min <= end && node.max >= turn.startSeq)
-  if (cover === undefined) return 'available'
-  return cover.by === 'marker' ? 'rolled-back' : 'compacted'
+  const cut = cutBefore(surface, turn.startSeq)
+  if (cut.kind === 'across') return cut.by === 'marker' ? 'rolled-back' : 'compacted'
+  if (cut.kind === 'cut' && onlyMarkers(surface, cut.nodes)) return 'rolled-back'
+  const markers = markersOver(surface, turn)
+  if (markers.length === 0) return 'available'
+  // A marker that a compaction swallowed: what the model reads of the turn is the summary's.
+  return markers.some(marker => surface.nodes.some(node => node.seq === marker.seq)) ? 'rolled-back' : 'compacted'
+}
+
+/** The markers that withdrew this turn, oldest first, swallowed ones too: each took everything from its first shadowed event to itself. */
+const markersOver = (surface: Surface, turn: Turn): readonly Replacement[] => surface.replacements.filter(({ by, seq, min }) =>
+  by === 'marker' && turn.startSeq < seq && (turn.endSeq ?? Infinity) >= min)
+
+function onlyMarkers(surface: Surface, cut: readonly Seq[]): boolean {
+  const markers = new Set(surface.nodes.filter(node => node.by === 'marker').map(node => node.seq))
+  return cut.every(seq => markers.has(seq))
 }
 
 export interface Target {
@@ -50,9 +61,9 @@ export function judgeTarget(conversation: Conversation, number: number): Result<
     case 'across':
       return fail(failure(cut.by === 'marker' ? 'already-rolled-back' : 'compacted', { turn: number }))
     case 'cut': {
-      const withdrawn = turns.filter(candidate => candidate.startSeq >= turn.startSeq && turnState(conversation, candidate) === 'available')
+      const withdrawn = turns.filter(candidate => candidate.startSeq >= turn.startSeq && markersOver(surface, candidate).length === 0)
       // Only markers are left from here on: the same rollback a second time.
-      if (withdrawn.length === 0) return fail(failure('already-rolled-back', { turn: number }))
+      if (withdrawn.length === 0 || onlyMarkers(surface, cut.nodes)) return fail(failure('already-rolled-back', { turn: number }))
       return ok({ turn, withdrawn, cut: cut.nodes })
     }
   }

@@ -39,7 +39,7 @@ interface OpenTurn extends Turn {
 }
 
 /** Result codes that prove a call's body never ran (DSH core/session repair.ts, core/tools index.ts). */
-const NOT_STARTED = new Set(['TOOL_NOT_STARTED', 'ABORTED_BEFORE_DISPATCH'])
+const NOT_STARTED = new Set(['TOOL_NOT_STARTED', 'ABORTED_BEFORE_DISPATCH', 'UNKNOWN_TOOL'])
 
 type Foreign = Readonly<Record<string, unknown>>
 const record = (value: unknown): Foreign => (typeof value === 'object' && value !== null ? value as Foreign : {})
@@ -53,6 +53,8 @@ export function indexTurns(events: readonly LogEvent[]): readonly Turn[] {
     const data = record(event.data)
     switch (event.type) {
       case 'turn/start':
+        // A turn whose end was never written is over all the same.
+        if (open !== undefined) open.endSeq = event.seq - 1
         open = { number: Number(data.turn), startSeq: event.seq, atMs: event.time, endSeq: undefined, prompts: [], calls: [] }
         turns.push(open)
         break
@@ -98,7 +100,7 @@ function callOf(seq: Seq, data: Foreign): ToolCall {
 function parseObject(text: string): Foreign | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? value as Foreign : undefined
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value as Foreign : undefined
   } catch {
     // A model may send arguments that are no JSON; the host then refuses the call. Nothing else throws here.
     return undefined

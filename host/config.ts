@@ -1,0 +1,29 @@
+import * as v from 'valibot'
+
+/** Settings of the plugin's row in `cordis.patch.yml`. */
+const ConfigSchema = v.object({
+  /** Files over this size are not captured; a change to one is shown as not restorable. Bytes; default 32 MiB. */
+  maxFileBytes: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 32 * 1024 * 1024),
+  /** Where records are kept; default `data/turnback/v1` under the DSH home. */
+  storeRoot: v.optional(v.pipe(v.string(), v.startsWith('/'))),
+})
+export type Settings = v.InferOutput<typeof ConfigSchema>
+
+/**
+ * What the DSH loader validates a row's `config` with: a Standard Schema (`~standard.validate`), synchronous.
+ * A bad value keeps the plugin from loading with this message, as it does for DSH's own rows.
+ */
+export const Config = {
+  '~standard': {
+    version: 1 as const,
+    vendor: 'dsh-turnback',
+    validate: (value: unknown) => {
+      const checked = v.safeParse(ConfigSchema, value ?? {})
+      if (checked.success) return { value: checked.output }
+      return { issues: checked.issues.map(issue => ({ message: `${v.getDotPath(issue) ?? 'config'}: ${issue.message}` })) }
+    },
+  },
+}
+
+/** The settings of a row whose config the loader may not have validated. */
+export const settingsOf = (config: unknown): Settings => v.parse(ConfigSchema, config ?? {})

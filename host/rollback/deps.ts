@@ -1,0 +1,31 @@
+import type { SessionId } from '../../src/ids.ts'
+import type { Locale } from '../../src/protocol/requests.ts'
+import type { Health } from '../dsh/health.ts'
+import type { ForeignAgents, ForeignSession, ForeignSessions, HostContext } from '../dsh/host-types.ts'
+import type { Observations } from '../dsh/observations.ts'
+import type { SessionJournal } from '../store/session-journal.ts'
+import type { TurnbackStore } from '../store/store.ts'
+
+/** What the rollback room works with; one object for the life of the plugin. */
+export interface RollbackDeps {
+  readonly ctx: HostContext
+  readonly sessions: ForeignSessions
+  readonly agents: ForeignAgents
+  readonly store: TurnbackStore
+  readonly health: Health
+  readonly observations: Observations
+  readonly maxFileBytes: number
+  journalOf(session: ForeignSession): SessionJournal
+  /** Resolves when every capture under way is on disk. */
+  captured(): Promise<void>
+  /** The language the session's page speaks. */
+  localeOf(session: SessionId): Locale
+  now(): number
+  /** 16 characters of [0-9a-f]. */
+  newId(): string
+  /** Told at each phase of an op, after the phase is durable; see ARCHITECTURE.md. */
+  onPhase(phase: Phase, op: string): void
+}
+
+/** Where an op stands. The names are also the values of the event `turnback/phase`. */
+export type Phase = 'op-begin' | 'file' | 'op-applied' | 'marker' | 'flushed' | 'op-done'

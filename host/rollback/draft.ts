@@ -1,0 +1,141 @@
+import { createHash } from 'node:crypto'
+import { isAbsolute, relative } from 'node:path'
+import { coverageGaps } from '../../src/checkpoint/coverage.ts'
+import type { FileState } from '../../src/checkpoint/file-state.ts'
+import type { Scope } from '../../src/checkpoint/journal-entry.ts'
+import { failure, type Failure } from '../../src/protocol/failure.ts'
+import type { Gap, Preview, PreviewRow } from '../../src/protocol/requests.ts'
+import { pathsInSpan, planRestore, type PlanRow, type RestorePlan } from '../../src/restore/plan.ts'
+import { fail, ok, type Result } from '../../src/result.ts'
+import { judgeTarget, readConversation, type Conversation, type Target } from '../../src/turn/rollback-target.ts'
+import type { Turn } from '../../src/turn/turn-index.ts'
+import { observePath } from '../capture/observe.ts'
+import { parentsAreReal } from '../restore/safe-path.ts'
+import { idOf, readEvents, surfaceGeneration } from '../dsh/session-log.ts'
+import { queuedPrompts, whyBusy } from '../dsh/agents.ts'
+import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
+import type { RollbackDeps } from './deps.ts'
+import { readRecords, type Records } from './records.ts'
+
+/** A rollback thought through to the end: nothing is left to decide, nothing has been touched. */
+export interface Draft {
+  readonly session: ForeignSession
+  readonly conversation: Conversation
+  readonly target: Target
+  readonly scope: Scope
+  readonly records: Records
+  readonly plan: RestorePlan
+  readonly gaps: readonly Gap[]
+  /** Hash of everything the draft rests on, except which conflicts are put back. */
+  readonly token: string
+}
+
+export interface DraftRequest {
+  readonly session: ForeignSession
+  /** Undefined for a session without an agent; then nothing can be running. */
+  readonly agent: ForeignAgent | undefined
+  readonly turn: number
+  readonly scope: Scope
+  readonly putBack: ReadonlySet<string>
+}
+
+/** Refuses with the reason when the turn cannot be gone back to now. Reads only. */
+export async function draftRollback(deps: RollbackDeps, { session, agent, turn, scope, putBack }: DraftRequest): Promise<Result<Draft, Failure>> {
+  const busy = agent === undefined ? undefined : whyBusy(deps.ctx, agent)
+  if (busy !== undefined) return fail(busy)
+  await deps.captured()
+  const conversation = readConversation(readEvents(session))
+  const judged = judgeTarget(conversation, turn)
+  if (!judged.ok) return judged
+  const target = judged.value
+  if (!isOurSurface(conversation, session)) return fail(failure('unsupported-host', { detail: 'surface' }))
+  const records = await readRecords(deps, session)
+  if (!records.ok) return records
+  const { startSeq } = target.turn
+  const plan = scope === 'conversation'
+    ? { rows: [], folders: [] }
+    : planRestore(records.value.ledger, startSeq, await lookAtAll(deps, pathsInSpan(records.value.ledger, startSeq)), putBack, records.value.distrustedFrom(startSeq))
+  const gaps = coverageGaps({
+    session: idOf(session), turns: conversation.turns, startSeq, ledger: records.value.ledger, hasHoles: records.value.hasHoleFrom(startSeq),
+  })
+  return ok({
+    session, conversation, target, scope, records: records.value, plan, gaps,
+    token: tokenOf({ session, target, scope, plan, position: records.value.position }),
+  })
+}
+
+/** The state of each path now. A path behind a link that was not there at capture is not looked through. */
+export async function lookAtAll(deps: Pick<RollbackDeps, 'maxFileBytes'>, paths: readonly string[]): Promise<ReadonlyMap<string, FileState>> {
+  const states = new Map<string, FileState>()
+  for (const path of paths) states.set(path, await lookAt(path, deps.maxFileBytes))
+  return states
+}
+
+async function lookAt(path: string, maxBytes: number): Promise<FileState> {
+  if (!await parentsAreReal(path)) return { kind: 'unknown', reason: 'behind-link' }
+  return (await observePath(path, { maxBytes })).state
+}
+
+/** The host's surface must be the one we folded: a generation that folds differently would make us cut the wrong messages. */
+function isOurSurface({ surface }: Conversation, session: ForeignSession): boolean {
+  const ours = surface.nodes.map(node => node.seq)
+  const theirs = [...session.surface.nodes]
+  return ours.length === theirs.length && ours.every((seq, at) => seq === theirs[at])
+}
+
+/** Never the session's seq: the command that runs the rollback moves it. */
+function tokenOf({ session, target, scope, plan, position }: Pick<Draft, 'session' | 'target' | 'scope' | 'plan'> & { position: number }): string {
+  const rows = plan.rows.map(row => [row.path, row.goal, row.current, row.conflict ?? null])
+  const basis = [scope, target.turn.startSeq, target.cut, session.surface.nodes, surfaceGeneration(session), position, rows]
+  return createHash('sha256').update(JSON.stringify(basis)).digest('hex')
+}
+
+/** Session state that a rollback leaves as it is, where this session has any: keys of `untouched.<key>`. */
+const stateEvents: readonly (readonly [string, string])[] = [
+  ['todo/write', 'todo'], ['goal/change', 'goal'], ['plan/mode', 'plan'], ['permission/preset', 'permission'], ['sandbox/mode', 'permission'],
+]
+
+export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent | undefined): Preview {
+  const { target, session, plan } = draft
+  const since = draft.conversation.events.filter(event => event.seq >= target.turn.startSeq)
+  const untouched = stateEvents.filter(([type]) => since.some(event => event.type === type)).map(([, key]) => key)
+  const prompt = target.turn.prompts[0]
+  return {
+    token: draft.token,
+    scope: draft.scope,
+    target: { turn: target.turn.number, startSeq: target.turn.startSeq, title: titleOf(target.turn), atMs: target.turn.atMs },
+    lastTurn: target.withdrawn.at(-1)!.number,
+    turns: target.withdrawn.map(turn => ({ turn: turn.number, title: titleOf(turn) })),
+    messages: target.cut.length,
+    rows: plan.rows.map(row => previewRow(row, session.header.cwd)),
+    folders: plan.folders.map(folder => shownPath(folder, session.header.cwd)),
+    gaps: [...draft.gaps],
+    queued: agent === undefined ? [] : [...queuedPrompts(agent)],
+    untouched: [...new Set(untouched)],
+    prompt: { text: prompt?.text ?? '', images: [...prompt?.images ?? []] },
+  }
+}
+
+function previewRow(row: PlanRow, cwd: string | undefined): PreviewRow {
+  const { decision } = row
+  return {
+    path: row.path, shown: shownPath(row.path, cwd), goal: row.goal, current: row.current, turns: [...row.turns],
+    action: decision.kind,
+    ...(row.conflict === undefined ? {} : { conflict: row.conflict }),
+    ...(decision.kind === 'keep' ? { putBackAction: decision.putBack } : {}),
+    ...(decision.kind === 'skip' ? { skip: decision.skip } : {}),
+  }
+}
+
+/** Relative inside the workspace, absolute elsewhere. */
+export function shownPath(path: string, cwd: string | undefined): string {
+  if (cwd === undefined) return path
+  const inside = relative(cwd, path)
+  return inside === '' || inside.startsWith('..') || isAbsolute(inside) ? path : inside
+}
+
+/** First line of the first human message, at most 80 characters; empty for a turn that nobody wrote or that holds pictures only. */
+export function titleOf(turn: Turn): string {
+  const line = turn.prompts.map(prompt => prompt.text.trim().split('\n')[0]!.trim()).find(text => text !== '') ?? ''
+  return line.length > 80 ? `${line.slice(0, 79)}…` : line
+}

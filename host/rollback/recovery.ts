@@ -1,0 +1,121 @@
+import { existsSync, readdirSync } from 'node:fs'
+import type { OpBeginEntry } from '../../src/checkpoint/journal-entry.ts'
+import type { OpId, SessionId } from '../../src/ids.ts'
+import type { LogEvent } from '../../src/turn/log-event.ts'
+import { settleFiles } from '../restore/take-back.ts'
+import { inMaintenance } from '../dsh/agents.ts'
+import type { ForeignAgent, ForeignSession, HostContext } from '../dsh/host-types.ts'
+import { idOf, readEvents } from '../dsh/session-log.ts'
+import type { RollbackDeps } from './deps.ts'
+import { end, restoreDeps, takeBack } from './operation.ts'
+import { readRecords } from './records.ts'
+
+/**
+ * Ends the ops of a session that a dead process left open. With the marker in the durable log the op is
+ * committed and only noted down; without it the files go back to what they were before the op. An undo and a
+ * rollback of files alone are committed by `op-applied`. Doing it twice is doing it once.
+ * `events` is the durable log. Never throws; what went wrong is in the health report and tried again at the next start.
+ */
+export async function recoverSession(deps: RollbackDeps, session: ForeignSession, events: readonly LogEvent[]): Promise<void> {
+  const lock = await deps.store.lock(idOf(session))
+  // Held by a live host on the same home: the op is not dead but under way there.
+  if (!lock.ok) return
+  try {
+    const records = await readRecords(deps, session)
+    if (!records.ok) {
+      deps.health.report('recovery', records.failure.facts.detail ?? records.failure.code)
+      return
+    }
+    for (const begin of records.value.ledger.open) {
+      const marker = begin.markerId === undefined ? undefined : events.find(event => messageId(event) === begin.markerId)
+      const applied = records.value.entries.find(entry => entry.kind === 'op-applied' && entry.op === begin.op)
+      const isCommitted = begin.markerId === undefined ? applied !== undefined : marker !== undefined
+      if (!isCommitted) {
+        await takeBack(deps, session, records.value, begin, applied?.kind === 'op-applied' ? applied.removedFolders : undefined)
+        continue
+      }
+      const outcomes = [...await settleFiles(begin, restoreDeps(deps, records.value)), ...begin.decided]
+      await end(deps, session, records.value, {
+        kind: 'op-done', op: begin.op, outcomes, recovered: true, ...(marker === undefined ? {} : { markerSeq: marker.seq }), atMs: deps.now(),
+      })
+    }
+    await clearFlags(deps, idOf(session), records.value.ledger.open)
+  } catch (error) {
+    deps.health.report('recovery', error)
+  } finally {
+    await lock.value()
+  }
+}
+
+/** A flag whose op never came to exist, because the process died in between. */
+async function clearFlags(deps: RollbackDeps, session: SessionId, ended: readonly OpBeginEntry[]): Promise<void> {
+  const known = new Set<OpId>(ended.map(begin => begin.op))
+  for (const flag of await deps.store.openOps()) {
+    if (flag.session === session && !known.has(flag.op)) await deps.store.clearOpenOp(session, flag.op)
+  }
+}
+
+const messageId = (event: LogEvent): unknown => (event.type === 'user/message' ? (event.data as { id?: unknown } | null)?.id : undefined)
+
+/**
+ * Looks for open ops at the start, and again whenever an agent appears: cold sessions are recovered from
+ * their stored log at once, live ones in maintenance, which makes their prompts wait.
+ */
+export function watchRecovery(deps: RollbackDeps): void {
+  const { ctx, health, store } = deps
+  const underWay = new Map<string, Promise<void>>()
+  const recover = (session: ForeignSession, events: readonly LogEvent[]): Promise<void> => {
+    const work = (underWay.get(session.id) ?? Promise.resolve()).then(() => recoverSession(deps, session, events))
+    underWay.set(session.id, work)
+    return work.finally(() => underWay.delete(session.id))
+  }
+
+  ctx.on('agent/created', health.contain('recovery', ({ agent }: { agent: ForeignAgent }) => {
+    // The folder is empty but for a crash, so that an agent is not held up for nothing.
+    if (!hasOpenOps(store.layout.ops)) return
+    queueMicrotask(health.contain('recovery', () => {
+      void inMaintenance(agent, () => recover(agent.session, readEvents(agent.session)))
+    }))
+  }))
+  // A step may wait for a recovery under way, never be refused: the claimed prompt would be lost.
+  ctx.on('agent/pre-step', async ({ agent }: { agent: ForeignAgent }, next: () => Promise<unknown>) => {
+    await underWay.get(agent?.session?.id)?.catch(() => {
+      // `recoverSession` reports its own failures; the turn goes on in any case.
+    })
+    return next()
+  }, { prepend: true })
+  ctx.inject(['sessionPersistence'], health.contain('recovery', (inner: HostContext) => {
+    const persistence = inner.get('sessionPersistence') as { inspect?: (id: string) => Promise<Inspection> }
+    void recoverCold(deps, persistence, recover).catch((error: unknown) => { health.report('recovery', error) })
+  }))
+}
+
+interface Inspection {
+  readonly meta: ForeignSession['header']
+  readonly events: readonly LogEvent[]
+}
+
+async function recoverCold(
+  deps: RollbackDeps,
+  persistence: { inspect?: (id: string) => Promise<Inspection> },
+  recover: (session: ForeignSession, events: readonly LogEvent[]) => Promise<void>,
+): Promise<void> {
+  const ids = new Set((await deps.store.openOps()).map(flag => flag.session))
+  for (const id of ids) {
+    // A live session is recovered when its agent appears, from the log that the host itself repaired.
+    if (deps.sessions.get(id) !== undefined || typeof persistence.inspect !== 'function') continue
+    const { meta, events } = await persistence.inspect(id)
+    await recover(coldSession(id, meta), events)
+  }
+}
+
+/** Enough of a session for recovery, which reads records and never appends to the log. */
+const coldSession = (id: string, header: ForeignSession['header']): ForeignSession => ({
+  id, header, surface: { nodes: [] },
+  append: () => { throw new Error(`recovery: the stored session ${id} is read only`) },
+})
+
+/** The op folder, looked at synchronously because a prompt must not slip in meanwhile. */
+function hasOpenOps(folder: string): boolean {
+  return existsSync(folder) && readdirSync(folder).length > 0
+}

@@ -1,0 +1,131 @@
+import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
+import type { Failure } from '../../src/protocol/failure.ts'
+import type { Gap, Preview, PreviewRow, TurnRow } from '../../src/protocol/requests.ts'
+import { hasText, translateFailure, type Translator } from '../../locales/translate.ts'
+import type { Operation } from './operation.ts'
+import { shownPath } from './draft.ts'
+
+/** Names given in full per line; the count goes on. */
+const MAX_NAMES = 8
+
+/** Paths that share a fate are one line: its key, the reason in it, and their names. */
+interface Line {
+  readonly key: Parameters<Translator>[0]
+  readonly reason?: string
+  readonly names: readonly string[]
+}
+
+export function reportList(t: Translator, turns: readonly TurnRow[]): string {
+  if (turns.length === 0) return t('command.list.empty')
+  return [t('command.list.title'), ...turns.map(turn => listRow(t, turn))].join('\n')
+}
+
+function listRow(t: Translator, turn: TurnRow): string {
+  const title = turn.title !== '' ? turn.title : turn.images > 0 ? t.count('command.list.images', turn.images) : t('command.list.untitled')
+  const facts = [
+    turn.files > 0 ? t.count('command.list.files', turn.files) : '',
+    turn.commands > 0 ? t.count('command.list.commands', turn.commands) : '',
+    turn.state === 'available' ? '' : t(`command.list.state.${turn.state}`),
+  ].filter(fact => fact !== '')
+  const time = new Date(turn.atMs).toLocaleString(t.locale === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'short', timeStyle: 'short' })
+  return t('command.list.row', { turn: turn.turn, time, title, facts: facts.length === 0 ? '' : ` · ${facts.join(' · ')}` })
+}
+
+export function reportPreview(t: Translator, preview: Preview): string {
+  const { turn } = preview.target
+  const files = preview.rows.filter(row => row.action !== 'none')
+  return [
+    t.count('command.preview.title', preview.turns.length, { turn }),
+    ...(files.length === 0 && preview.gaps.length === 0 ? [t('command.preview.nothing')] : linesOf(t, groupRows(files))),
+    ...(preview.folders.length === 0 ? [] : [t('command.files.folders', { names: nameList(t, preview.folders) })]),
+    ...gapLines(t, preview.gaps),
+    ...aroundLines(t, preview),
+    t('command.preview.run', { turn }),
+  ].join('\n')
+}
+
+/** What the command says of a finished op; `around` is the preview it was planned from, where there is one. */
+export function reportDone(t: Translator, operation: Operation, cwd: string | undefined, around: Pick<Preview, 'turns' | 'gaps' | 'queued' | 'untouched'> | undefined): string {
+  const { begin, outcomes } = operation
+  const changed = outcomes.filter(outcome => outcome.reason !== 'unchanged')
+  const lines = linesOf(t, groupOutcomes(changed, cwd))
+  const turn = begin.target?.number ?? 0
+  if (begin.act === 'undo') return [t('command.undone.other'), ...(lines.length === 0 ? [t('command.undone.unchanged')] : lines)].join('\n')
+  return [
+    t.count('command.done.title', around?.turns.length ?? 1, { turn }),
+    ...(lines.length === 0 ? [t('command.done.nothing')] : lines),
+    ...gapLines(t, around?.gaps ?? []),
+    ...(around === undefined ? [] : aroundLines(t, around)),
+    ...(changed.some(outcome => outcome.result === 'restored') ? [t('command.done.undo')] : []),
+  ].join('\n')
+}
+
+export function reportFailure(t: Translator, failure: Failure): string {
+  const key = `command.bad.${failure.facts.detail}`
+  if (failure.code === 'bad-request' && hasText(key)) return t(key, failure.facts)
+  const { text, remedy } = translateFailure(t.locale, failure)
+  return `${text} ${remedy}`
+}
+
+function groupRows(rows: readonly PreviewRow[]): readonly Line[] {
+  return group(rows.map((row): Line => {
+    const names = [row.shown]
+    switch (row.action) {
+      case 'write': case 'recreate': case 'delete': return { key: `command.files.${row.action}`, names }
+      case 'keep': return { key: `command.files.keep.${row.conflict ?? 'changed-since'}`, names }
+      default: return { key: 'command.files.skip', reason: row.skip ?? 'unreadable', names }
+    }
+  }))
+}
+
+function groupOutcomes(outcomes: readonly Outcome[], cwd: string | undefined): readonly Line[] {
+  return group(outcomes.map(({ path, result, action, reason }): Line => {
+    const names = [shownPath(path, cwd)]
+    switch (result) {
+      case 'restored': return { key: `command.files.${action ?? 'write'}`, names }
+      case 'kept': return { key: keepKey(reason), names }
+      case 'skipped': return { key: 'command.files.skip', reason: reason ?? 'unreadable', names }
+      case 'failed': return { key: 'command.files.failed', reason: reason ?? 'unreadable', names }
+    }
+  }))
+}
+
+function keepKey(reason: string | undefined): Line['key'] {
+  const key = `command.files.keep.${reason}`
+  return hasText(key) ? key : 'command.files.keep.changed-since'
+}
+
+function group(lines: readonly Line[]): readonly Line[] {
+  const groups = new Map<string, Line>()
+  for (const line of lines) {
+    const key = `${line.key} ${line.reason ?? ''}`
+    groups.set(key, { ...line, names: [...groups.get(key)?.names ?? [], ...line.names] })
+  }
+  return [...groups.values()]
+}
+
+const linesOf = (t: Translator, lines: readonly Line[]): readonly string[] =>
+  lines.map(({ key, reason, names }) => t(key, { names: nameList(t, names), ...(reason === undefined ? {} : { reason: reasonText(t, reason) }) }))
+
+/** An errno code has no words of ours and is shown as it is. */
+function reasonText(t: Translator, reason: string): string {
+  const key = `reason.${reason}`
+  return hasText(key) ? t(key) : t('reason.other', { code: reason })
+}
+
+function nameList(t: Translator, names: readonly string[]): string {
+  const shown = names.slice(0, MAX_NAMES)
+  const rest = names.length - shown.length
+  return [...shown, ...(rest > 0 ? [t.count('command.files.more', rest)] : [])].join(', ')
+}
+
+const gapLines = (t: Translator, gaps: readonly Gap[]): readonly string[] =>
+  gaps.map(gap => t.count(`command.gap.${gap.reason}`, gap.count, { names: nameList(t, gap.names) }))
+
+function aroundLines(t: Translator, { queued, untouched }: Pick<Preview, 'queued' | 'untouched'>): readonly string[] {
+  const names = untouched.map(key => (hasText(`untouched.${key}`) ? t(`untouched.${key}` as Parameters<Translator>[0]) : key))
+  return [
+    ...(queued.length === 0 ? [] : [t.count('command.queued', queued.length, { names: nameList(t, queued) })]),
+    ...(names.length === 0 ? [] : [t('command.untouched', { names: names.join(', ') })]),
+  ]
+}

@@ -1,0 +1,141 @@
+import { randomUUID } from 'node:crypto'
+import type { Scope } from '../../src/checkpoint/journal-entry.ts'
+import { planId, type OpId, type PlanId, type SessionId } from '../../src/ids.ts'
+import type { StandingOp } from '../../src/ledger/ledger.ts'
+import { failure, type Failure } from '../../src/protocol/failure.ts'
+import type { OpSummary, Preview, TurnRow } from '../../src/protocol/requests.ts'
+import { planUndo } from '../../src/restore/plan.ts'
+import { fail, ok, type Result } from '../../src/result.ts'
+import { inMaintenance, sandboxMode, whyBusy } from '../dsh/agents.ts'
+import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
+import { idOf, readEvents } from '../dsh/session-log.ts'
+import type { RollbackDeps } from './deps.ts'
+import { draftRollback, lookAtAll, previewOf, type Draft } from './draft.ts'
+import { runRollback, runUndo, type Operation } from './operation.ts'
+import { makePlanBook } from './plan-book.ts'
+import { readRecords } from './records.ts'
+import { summaryOf, timelineOf } from './timeline.ts'
+
+const noPaths: ReadonlySet<string> = new Set()
+
+/** A refusal because the world moved; the fresh preview shows what is different now. */
+export type Refusal = { readonly failure: Failure; readonly preview?: Preview }
+
+/** What the command and the channel ask for. Every member is safe to call at any time and answers expected trouble as a value. */
+export interface RollbackService {
+  timeline(id: SessionId): Promise<Result<{ turns: TurnRow[]; ops: OpSummary[] }, Failure>>
+  preview(id: SessionId, turn: number, scope: Scope): Promise<Result<Preview, Failure>>
+  /** Keeps a plan for `token`; the fresh preview comes back when the world is not the one of the token. */
+  plan(id: SessionId, request: { turn: number; scope: Scope; token: string; putBack: readonly string[] }): Promise<Result<PlanAnswer, Failure>>
+  executePlan(agent: ForeignAgent, id: PlanId): Promise<Result<Operation, Refusal>>
+  /** The safe defaults: conflicts are kept. */
+  rollback(agent: ForeignAgent, turn: number): Promise<Result<Operation, Refusal>>
+  undo(agent: ForeignAgent): Promise<Result<Operation, Refusal>>
+  outcome(id: SessionId, ask: { planId?: PlanId | undefined; op?: OpId | undefined }): Promise<Result<{ op?: OpSummary }, Failure>>
+}
+
+export type PlanAnswer =
+  | { readonly kind: 'planned'; readonly planId: PlanId; readonly expiresAtMs: number }
+  | { readonly kind: 'stale'; readonly preview: Preview }
+
+export function makeRollbackService(deps: RollbackDeps): RollbackService {
+  const book = makePlanBook(deps.now)
+
+  const sessionOf = (id: SessionId): Result<ForeignSession, Failure> => {
+    const session = deps.sessions.get(id) ?? deps.agents.get(id)?.session
+    return session === undefined ? fail(failure('unknown-session')) : ok(session)
+  }
+
+  const draft = async (id: SessionId, turn: number, scope: Scope, putBack = noPaths): Promise<Result<Draft, Failure>> => {
+    const session = sessionOf(id)
+    return session.ok ? draftRollback(deps, { session: session.value, agent: deps.agents.get(id), turn, scope, putBack }) : session
+  }
+
+  /** One op at a time: over all hosts by the lock, against turns by maintenance. */
+  const exclusively = async (agent: ForeignAgent, run: (signal: AbortSignal) => Promise<Result<Operation, Refusal>>): Promise<Result<Operation, Refusal>> => {
+    const busy = whyBusy(deps.ctx, agent)
+    if (busy !== undefined) return fail({ failure: busy })
+    const lock = await deps.store.lock(idOf(agent.session))
+    if (!lock.ok) return fail({ failure: lock.failure })
+    try {
+      return await (inMaintenance(agent, run) ?? fail({ failure: failure('turn-running') }))
+    } finally {
+      await lock.value()
+    }
+  }
+
+  /** Everything is looked at again under the lock; `token` is what the person agreed to, or undefined for the defaults. */
+  const execute = (agent: ForeignAgent, request: { turn: number; scope: Scope; putBack: ReadonlySet<string>; token: string | undefined }) =>
+    exclusively(agent, async (signal) => {
+      const { session } = agent
+      const drafted = await draftRollback(deps, { session, agent, ...request })
+      if (!drafted.ok) return fail({ failure: drafted.failure })
+      const isStale = request.token !== undefined && request.token !== drafted.value.token
+      if (isStale) return fail({ failure: failure('stale'), preview: previewOf(deps, drafted.value, agent) })
+      const writes = drafted.value.plan.rows.some(row => ['write', 'recreate', 'delete'].includes(row.decision.kind))
+      if (writes && sandboxMode(deps.ctx, agent) === 'read-only') return fail({ failure: failure('read-only') })
+      const around = previewOf(deps, drafted.value, agent)
+      const done = await runRollback(deps, drafted.value, signal)
+      return done.ok ? ok({ ...done.value, around }) : fail({ failure: done.failure })
+    })
+
+  const summaries = async (session: ForeignSession): Promise<Result<readonly StandingOp[], Failure>> => {
+    const records = await readRecords(deps, session)
+    return records.ok ? ok(records.value.ledger.ops) : records
+  }
+
+  return {
+    timeline: async (id) => {
+      const session = sessionOf(id)
+      if (!session.ok) return session
+      await deps.captured()
+      const records = await readRecords(deps, session.value)
+      return records.ok ? ok(timelineOf(readEvents(session.value), records.value.ledger)) : records
+    },
+
+    preview: async (id, turn, scope) => {
+      const drafted = await draft(id, turn, scope)
+      return drafted.ok ? ok(previewOf(deps, drafted.value, deps.agents.get(id))) : drafted
+    },
+
+    plan: async (id, { turn, scope, token, putBack }) => {
+      const drafted = await draft(id, turn, scope)
+      if (!drafted.ok) return drafted
+      if (drafted.value.token !== token) return ok({ kind: 'stale', preview: previewOf(deps, drafted.value, deps.agents.get(id)) })
+      const kept = book.keep(id, { id: planId(randomUUID().replaceAll('-', '')), turn, scope, token, putBack: new Set(putBack) })
+      return ok({ kind: 'planned', planId: kept.id, expiresAtMs: kept.expiresAtMs })
+    },
+
+    executePlan: async (agent, id) => {
+      const session = idOf(agent.session)
+      const plan = book.find(session, id)
+      if (plan === undefined) return fail({ failure: failure('plan-expired') })
+      const done = await execute(agent, plan)
+      if (done.ok) book.close(session, id, done.value.begin.op)
+      return done
+    },
+
+    rollback: (agent, turn) => execute(agent, { turn, scope: 'both', putBack: noPaths, token: undefined }),
+
+    undo: agent => exclusively(agent, async (signal) => {
+      const records = await readRecords(deps, agent.session)
+      if (!records.ok) return fail({ failure: records.failure })
+      const last = records.value.ledger.ops.findLast(op => op.begin.act === 'rollback' && op.undoneBy === undefined)
+      if (last === undefined) return fail({ failure: failure('nothing-to-undo') })
+      const plan = planUndo(last, await lookAtAll(deps, last.begin.rows.map(row => row.path)), noPaths)
+      if (plan.rows.length === 0) return fail({ failure: failure('nothing-to-undo') })
+      const done = await runUndo(deps, { session: agent.session, records: records.value, plan, of: last.begin.op }, signal)
+      return done.ok ? done : fail({ failure: done.failure })
+    }),
+
+    outcome: async (id, ask) => {
+      const session = sessionOf(id)
+      if (!session.ok) return session
+      const op = ask.op ?? (ask.planId === undefined ? undefined : book.outcomeOf(id, ask.planId))
+      const ops = await summaries(session.value)
+      if (!ops.ok) return ops
+      const found = ops.value.find(other => other.begin.op === op)
+      return ok(found === undefined ? {} : { op: summaryOf(found) })
+    },
+  }
+}

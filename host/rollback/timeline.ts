@@ -1,0 +1,39 @@
+import type { Ledger, StandingOp } from '../../src/ledger/ledger.ts'
+import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
+import { commandsOf } from '../../src/checkpoint/coverage.ts'
+import type { LogEvent } from '../../src/turn/log-event.ts'
+import { readConversation, turnState } from '../../src/turn/rollback-target.ts'
+import { titleOf } from './draft.ts'
+
+/** The session as a list of turns, newest first, and its ops, newest first. */
+export function timelineOf(events: readonly LogEvent[], ledger: Ledger): { turns: TurnRow[]; ops: OpSummary[] } {
+  const conversation = readConversation(events)
+  const files = filesByTurn(ledger)
+  return {
+    turns: conversation.turns.toReversed().map(turn => ({
+      turn: turn.number, startSeq: turn.startSeq, title: titleOf(turn), atMs: turn.atMs,
+      images: turn.prompts.reduce((sum, prompt) => sum + prompt.images.length, 0),
+      state: turnState(conversation, turn),
+      files: files.get(turn.startSeq)?.size ?? 0,
+      commands: commandsOf(turn).length,
+    })),
+    ops: ledger.ops.toReversed().map(summaryOf),
+  }
+}
+
+export function summaryOf({ begin, done, undoneBy }: StandingOp): OpSummary {
+  return {
+    op: begin.op, act: begin.act, scope: begin.scope, outcomes: [...done.outcomes], undone: undoneBy !== undefined, atMs: begin.atMs,
+    ...(begin.of === undefined ? {} : { of: begin.of }),
+    ...(begin.target === undefined ? {} : { target: begin.target }),
+    ...(done.markerSeq === undefined ? {} : { markerSeq: done.markerSeq }),
+  }
+}
+
+function filesByTurn(ledger: Ledger): ReadonlyMap<number, ReadonlySet<string>> {
+  const files = new Map<number, Set<string>>()
+  for (const { path, records } of ledger.paths.values()) {
+    for (const { turn } of records) files.set(turn.startSeq, (files.get(turn.startSeq) ?? new Set()).add(path))
+  }
+  return files
+}
