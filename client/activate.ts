@@ -81,6 +81,15 @@ function wire(ctx: ClientContext, react: React, health: Health): void {
     for (const sessionId of stores.keys()) void hello(sessionId)
   }), 'turnback: language'))
 
+  // After a host restart: it knows neither our language nor what it told us before.
+  health.guard('reconnect', () => ctx.on?.('connection/reset', () => {
+    void hello()
+    for (const [sessionId, store] of stores) {
+      void hello(sessionId)
+      store.loadOps()
+    }
+  }))
+
   health.guard('dialog', () => ctx.effect(() => {
     const host = document.createElement('div')
     host.dataset.turnback = 'dialog'
@@ -135,7 +144,7 @@ function wire(ctx: ClientContext, react: React, health: Health): void {
       joinSlot(ctx, health, { name: 'conversation.chat.turnTail', id: 'turnback', order: 20 },
         islandSeat(react, 'tail', TurnActions, ({ sessionId, turn }: SessionSlot & { turn?: TailTurn }) => {
           const store = storeOf(sessionId)
-          return store === undefined || turn === undefined || tailHasActions(turn) !== false ? null : { store, t, at: { turn: turn.turn }, open }
+          return store === undefined || turn === undefined || tailHasActions(turn) !== false ? null : { store, t, at: { turn: turn.turn }, outdent: true, open }
         }))
       return
     }
@@ -147,7 +156,7 @@ function wire(ctx: ClientContext, react: React, health: Health): void {
   joinSlot(ctx, health, { name: 'conversation.chat.node', key: TURN_ROW },
     islandSeat(react, 'turn', TurnActions, ({ sessionId, node }: SessionSlot & { node?: { data?: TurnRowData } }) => {
       const store = storeOf(sessionId)
-      return store === undefined || node?.data === undefined ? null : { store, t, at: { turn: node.data.turn }, open }
+      return store === undefined || node?.data === undefined ? null : { store, t, at: { turn: node.data.turn }, outdent: true, open }
     }))
 
   joinSlot(ctx, health, { name: 'conversation.chat.node', key: MARKER_ROW },

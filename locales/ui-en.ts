@@ -61,6 +61,19 @@ export const uiEn = {
   'skip.capture-failed': 'Its earlier content could not be saved.',
   'skip.cut-off': 'The host stopped before its earlier content was saved.',
   'skip.is-folder': 'A folder stands in its place now.',
+  'skip.dsh-home': 'It belongs to DSH itself and is never touched.',
+  'skip.record-lost': 'Records about it are missing.',
+  'skip.object-gone': 'Its saved content is gone.',
+  'skip.blob-missing': 'Its saved content is gone.',
+  'skip.changed-meanwhile': 'It changed while the rollback was running.',
+  'skip.not-applied': 'It was not written.',
+  'skip.verify': 'It read back differently after writing.',
+  'skip.EACCES': 'Writing it is not permitted (EACCES).',
+  'skip.EPERM': 'Writing it is not permitted (EPERM).',
+  'skip.EBUSY': 'Another program holds it (EBUSY).',
+  'skip.ENOSPC': 'The disk is full (ENOSPC).',
+  'skip.EROFS': 'The disk is read-only (EROFS).',
+  'skip.EIO': 'The disk reported an error (EIO).',
   'skip.other': 'Not possible: {reason}',
 
   'gaps.title': 'Not covered',
@@ -82,8 +95,6 @@ export const uiEn = {
   'untouched.goal': 'goal',
   'untouched.plan': 'plan mode',
   'untouched.permission': 'access mode',
-  'untouched.schedules': 'schedules',
-  'untouched.title-text': 'the session’s title',
 
   'stale.notice': 'Something changed since you opened this. Nothing was done. Here is what would happen now; new or different rows are marked.',
 

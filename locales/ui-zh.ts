@@ -63,6 +63,19 @@ export const uiZh = {
   'skip.capture-failed': '当时的内容没能保存下来。',
   'skip.cut-off': '主机在保存当时的内容之前中断了。',
   'skip.is-folder': '它的位置上现在是一个文件夹。',
+  'skip.dsh-home': '属于 DSH 自身，不会改动。',
+  'skip.record-lost': '与它有关的记录缺失。',
+  'skip.object-gone': '保存的内容已不在。',
+  'skip.blob-missing': '保存的内容已不在。',
+  'skip.changed-meanwhile': '回退过程中它又被改动。',
+  'skip.not-applied': '没有写入。',
+  'skip.verify': '写入后读回的内容不一致。',
+  'skip.EACCES': '没有写入权限（EACCES）。',
+  'skip.EPERM': '没有写入权限（EPERM）。',
+  'skip.EBUSY': '正被其他程序占用（EBUSY）。',
+  'skip.ENOSPC': '磁盘已满（ENOSPC）。',
+  'skip.EROFS': '磁盘是只读的（EROFS）。',
+  'skip.EIO': '磁盘报告错误（EIO）。',
   'skip.other': '无法处理：{reason}',
 
   'gaps.title': '未覆盖的部分',
@@ -84,8 +97,6 @@ export const uiZh = {
   'untouched.goal': '目标',
   'untouched.plan': '计划模式',
   'untouched.permission': '访问权限',
-  'untouched.schedules': '定时任务',
-  'untouched.title-text': '会话标题',
 
   'stale.notice': '打开预览之后情况有变化，尚未执行任何操作。下面是现在的结果，新增或不同的行已标出。',
 

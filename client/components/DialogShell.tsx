@@ -6,6 +6,8 @@ export interface DialogShellProps {
   readonly titleId: string
   /** Escape and a click outside; nothing has happened yet, so both mean "leave". */
   onDismiss(): void
+  /** The dialog is closed and the page can take the focus again. */
+  onClosed(): void
   readonly children: ComponentChildren
 }
 
@@ -13,14 +15,18 @@ export interface DialogShellProps {
  * The platform's modal dialog: focus stays inside, the page behind is inert. Kept thin, because test
  * documents have no `showModal`. The first focus goes to the element with `autofocus`.
  */
-export function DialogShell({ titleId, onDismiss, children }: DialogShellProps) {
+export function DialogShell({ titleId, onDismiss, onClosed, children }: DialogShellProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   const pressedOutside = useRef(false)
   useLayoutEffect(() => {
     const element = dialog.current!
     if (typeof element.showModal === 'function') element.showModal()
     else element.setAttribute('open', '')
-    return () => (typeof element.close === 'function' ? element.close() : undefined)
+    return () => {
+      // Closing gives the focus back to what had it before; that may be hidden by now, so the caller decides last.
+      if (typeof element.close === 'function') element.close()
+      onClosed()
+    }
   }, [])
   useEffect(() => {
     // The page's own Escape handling (closing menus, stopping a turn) must not answer as well.

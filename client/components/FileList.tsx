@@ -1,7 +1,8 @@
-import { hasText, type Translator } from '../../locales/translate.ts'
+import type { Translator } from '../../locales/translate.ts'
 import type { PreviewRow } from '../../src/protocol/requests.ts'
 import css from './FileList.module.css'
 import { FilePath } from './FilePath.tsx'
+import { reasonText } from './reason-text.ts'
 import { WindowedList } from './WindowedList.tsx'
 
 export interface FileListProps {
@@ -17,6 +18,9 @@ export interface FileListProps {
 const groups = ['keep', 'write', 'recreate', 'delete', 'skip'] as const
 type Group = (typeof groups)[number]
 
+/** Longer groups start closed, so that what follows them is not pushed out of sight. */
+const OPEN = 40
+
 const rowHeights: Record<Group, number> = { keep: 56, write: 32, recreate: 32, delete: 32, skip: 52 }
 
 /** The files of a preview, grouped by what happens to them. Files that stay as they are are only counted. */
@@ -26,12 +30,12 @@ export function FileList({ rows, putBack, changed, t, onChoose }: FileListProps)
     <div class={css.files}>
       {rows.length === unchanged && <p class={css.note}>{t('files.none')}</p>}
       {groups.map((group) => {
-        const members = rows.filter((row) => row.action === group)
+        const members = rows.filter((row) => row.action === group).sort((a, b) => Number(changed?.has(b.path) ?? 0) - Number(changed?.has(a.path) ?? 0))
         if (members.length === 0) return null
         const title = t(`files.group.${group}`)
         return (
-          <section key={group} class={css.group}>
-            <h4 class={css.heading}>{title} <span class={css.count}>{members.length}</span></h4>
+          <details key={group} class={css.group} open={members.length <= OPEN}>
+            <summary class={css.heading}>{title} <span class={css.count}>{members.length}</span></summary>
             <WindowedList items={members} rowHeight={rowHeights[group]} class={css.list} label={title} render={(row) => (
               <li key={row.path} class={css.row} style={{ minHeight: `${rowHeights[group]}px` }} data-changed={changed?.has(row.path) || undefined}>
                 <div class={css.what}>
@@ -44,7 +48,7 @@ export function FileList({ rows, putBack, changed, t, onChoose }: FileListProps)
                   : <span class={css.tag} data-action={group}>{t(`files.tag.${group}`)}</span>}
               </li>
             )} />
-          </section>
+          </details>
         )
       })}
       {unchanged > 0 && <p class={css.note}>{t.count('files.unchanged', unchanged)}</p>}
@@ -55,8 +59,7 @@ export function FileList({ rows, putBack, changed, t, onChoose }: FileListProps)
 function Why({ row, t }: { readonly row: PreviewRow; readonly t: Translator }) {
   if (row.conflict !== undefined) return <span class={css.why}>{t(`files.conflict.${row.conflict}`)}</span>
   if (row.skip === undefined) return null
-  const key = `skip.${row.skip}`
-  return <span class={css.why}>{hasText(key) ? t(key) : t('skip.other', { reason: row.skip })}</span>
+  return <span class={css.why}>{reasonText(row.skip, t)}</span>
 }
 
 interface ChoiceProps {

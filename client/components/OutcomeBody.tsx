@@ -1,11 +1,12 @@
-import { hasText, type Translator } from '../../locales/translate.ts'
+import type { Translator } from '../../locales/translate.ts'
 import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { OpSummary, Preview } from '../../src/protocol/requests.ts'
-import type { PromptPhase, UndoPhase } from '../state/rollback-flow.ts'
+import { changedOutcomes, type PromptPhase, type UndoPhase } from '../state/rollback-flow.ts'
 import css from './RollbackDialog.module.css'
 import fileCss from './FileList.module.css'
 import { FilePath } from './FilePath.tsx'
 import { ProblemText } from './ProblemText.tsx'
+import { reasonText } from './reason-text.ts'
 import { WindowedList } from './WindowedList.tsx'
 
 export interface OutcomeBodyProps {
@@ -20,9 +21,10 @@ export interface OutcomeBodyProps {
 
 /** What happened: counts first, then each file. What failed is said before what worked. */
 export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsertPrompt }: OutcomeBodyProps) {
-  const of = (result: Outcome['result']) => op?.outcomes.filter((outcome) => outcome.result === result).length ?? 0
+  const outcomes = op === undefined ? [] : changedOutcomes(op)
+  const of = (result: Outcome['result']) => outcomes.filter((outcome) => outcome.result === result).length
   const shown = new Map(preview.rows.map((row) => [row.path, row.shown]))
-  const rows = [...(op?.outcomes ?? [])].sort((a, b) => order(a) - order(b))
+  const rows = [...outcomes].sort((a, b) => order(a) - order(b))
   return (
     <>
       <div class={css.section} role="status">
@@ -67,9 +69,3 @@ const order = (outcome: Outcome) => ranks[outcome.result]
 
 const resultKey = ({ result, action }: Outcome) =>
   (result === 'restored' && action === 'delete' ? 'done.result.deleted' : `done.result.${result}` as const)
-
-/** A reason of ours has words; an errno code is shown as it is. */
-function reasonText(reason: string, t: Translator): string {
-  for (const key of [`skip.${reason}`, `files.conflict.${reason}`]) if (hasText(key)) return t(key)
-  return reason
-}

@@ -15,7 +15,7 @@ export interface PreviewBodyProps {
 /** Turns listed by name before the rest is only counted. */
 const MAX_TURNS = 6
 
-/** What a rollback would do, in the order of weight: conversation, files, what is not covered, what stays. */
+/** What a rollback would do, in the order of weight: conversation, what is not covered, files, what stays. The file list can be long, so warnings stand before it. */
 export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewBodyProps) {
   const moreTurns = preview.turns.length - MAX_TURNS
   const untouched = preview.untouched.flatMap((name) => {
@@ -38,6 +38,12 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
         </ul>
         <p class={css.note}>{t.count('leaves.messages', preview.messages)}</p>
       </section>
+      {preview.gaps.length > 0 && (
+        <section class={css.warning}>
+          <h3 class={css.heading}><WarningIcon /> {t('gaps.title')}</h3>
+          {preview.gaps.map((gap) => <GapLine key={gap.reason} gap={gap} t={t} />)}
+        </section>
+      )}
       <section class={css.section}>
         <h3 class={css.heading}>{t('files.title')}</h3>
         <FileList rows={preview.rows} putBack={putBack} changed={changed} t={t} onChoose={onChoose} />
@@ -45,12 +51,6 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
           <p class={css.note}>{t.count('files.folders', preview.folders.length)} <Names names={preview.folders} t={t} /></p>
         )}
       </section>
-      {preview.gaps.length > 0 && (
-        <section class={css.warning}>
-          <h3 class={css.heading}><WarningIcon /> {t('gaps.title')}</h3>
-          {preview.gaps.map((gap) => <GapLine key={gap.reason} gap={gap} t={t} />)}
-        </section>
-      )}
       {preview.queued.length > 0 && (
         <section class={css.section}>
           <p class={css.note}>{t.count('queued.title', preview.queued.length)}</p>

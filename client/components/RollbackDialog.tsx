@@ -1,6 +1,6 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
-import { filesToChange, type Phase } from '../state/rollback-flow.ts'
+import { filesRestored, filesToChange, type Phase } from '../state/rollback-flow.ts'
 import { DialogShell } from './DialogShell.tsx'
 import { CloseIcon } from './icons.tsx'
 import { OutcomeBody } from './OutcomeBody.tsx'
@@ -12,6 +12,7 @@ export interface RollbackDialogProps {
   readonly phase: Exclude<Phase, { kind: 'idle' }>
   readonly t: Translator
   onClose(): void
+  onClosed(): void
   onConfirm(): void
   onChoose(path: string, putBack: boolean): void
   onRetry(): void
@@ -24,15 +25,21 @@ const countForm = (count: number) => (count === 0 ? 'none' : count === 1 ? 'one'
 
 /** One rollback from the first look to the result. Until the primary button is pressed nothing changes anywhere. */
 export function RollbackDialog(props: RollbackDialogProps) {
-  const { phase, t, onClose } = props
+  const { phase, t, onClose, onClosed } = props
+  const body = useRef<HTMLDivElement>(null)
+  const isStale = phase.kind === 'ready' && phase.changed !== undefined
+  useLayoutEffect(() => {
+    // The notice and the marked rows stand at the top; the reader may be far below.
+    if (isStale) body.current!.scrollTop = 0
+  }, [isStale])
   const title = t(phase.kind === 'done' ? 'done.title' : 'dialog.title', { turn: phase.turn })
   return (
-    <DialogShell titleId={TITLE_ID} onDismiss={onClose}>
+    <DialogShell titleId={TITLE_ID} onDismiss={onClose} onClosed={onClosed}>
       <header class={css.header}>
         <h2 id={TITLE_ID} class={css.title}>{title}</h2>
         <button type="button" class={css.close} aria-label={t('dialog.close')} aria-disabled={phase.kind === 'applying'} onClick={onClose}><CloseIcon /></button>
       </header>
-      <div class={css.body} data-scroll tabIndex={-1}><Body {...props} /></div>
+      <div ref={body} class={css.body} data-scroll tabIndex={-1}><Body {...props} /></div>
       <footer class={css.footer}><Buttons {...props} /></footer>
       {/* Loading and readiness are told to those who do not see them; results are told by their own region. */}
       <p class={css.unseen} role="status">{announcement(phase, t)}</p>
@@ -88,7 +95,7 @@ function confirmLabel({ preview, putBack }: Extract<Phase, { kind: 'ready' }>, t
   return t(`confirm.${turns === 1 ? 'one' : 'other'}.${countForm(files)}`, { turns, files })
 }
 
-const changedFiles = ({ op }: Extract<Phase, { kind: 'done' }>) => op?.outcomes.some(({ result }) => result === 'restored') ?? false
+const changedFiles = ({ op }: Extract<Phase, { kind: 'done' }>) => op !== undefined && filesRestored(op) > 0
 
 function announcement(phase: Phase, t: Translator): string {
   switch (phase.kind) {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 export interface WindowedListProps<Item> {
   readonly items: readonly Item[]
@@ -21,11 +21,12 @@ export function WindowedList<Item>({ items, rowHeight, class: className, label, 
   const list = useRef<HTMLUListElement>(null)
   const [first, setFirst] = useState(0)
   const windowed = items.length > WHOLE
-  useEffect(() => {
-    const scroller = list.current?.closest<HTMLElement>('[data-scroll]')
-    if (!windowed || !scroller) return
+  useLayoutEffect(() => {
+    const element = list.current!
+    const scroller = element.closest<HTMLElement>('[data-scroll]')
+    if (!windowed || scroller === null) return
     const follow = () => {
-      const above = scroller.getBoundingClientRect().top - list.current!.getBoundingClientRect().top
+      const above = scroller.getBoundingClientRect().top - element.getBoundingClientRect().top
       const next = Math.max(0, Math.min(items.length - DRAWN, Math.floor(above / rowHeight) - ABOVE))
       // In steps, so that a small scroll draws nothing anew.
       setFirst(next - (next % 10))

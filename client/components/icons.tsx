@@ -1,8 +1,8 @@
-/** 16 px, one-pixel strokes in the text colour, as the host's own action icons. */
+/** 16 px, thin strokes in the text colour, as the host's own action icons. */
 export const RollbackIcon = () => (
-  <svg viewBox="0 0 16 16" width="16" height="16" fill="none" stroke="currentColor" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
-    <path d="M5.5 3 2.5 6l3 3" />
-    <path d="M2.5 6h6.75a4 4 0 0 1 0 8H6" />
+  <svg viewBox="0 0 16 16" width="16" height="16" fill="none" stroke="currentColor" stroke-width="1.2" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
+    <path d="M5 2 1.5 5.5 5 9" />
+    <path d="M1.5 5.5h8.25a4.25 4.25 0 0 1 0 8.5H5.5" />
   </svg>
 )
 

@@ -3,6 +3,7 @@ import { useEffect } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
 import type { OpSummary } from '../../src/protocol/requests.ts'
 import { MarkerLine } from '../components/MarkerLine.tsx'
+import { filesRestored } from '../state/rollback-flow.ts'
 import type { RollbackStore } from '../state/rollback-store.ts'
 
 export interface MarkerBarProps {
@@ -18,7 +19,7 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   const ops = store.ops.value
   const op = ops.find((known) => known.markerSeq === marker.seq)
   const isLast = store.markers.value.at(-1)?.seq === marker.seq
-  const undoable = isLast && op !== undefined && op === lastStanding(ops) && restored(op) > 0
+  const undoable = isLast && op !== undefined && op === lastStanding(ops) && filesRestored(op) > 0
   const undoing = store.barUndo.value === 'running'
   const waiting = isLast && store.waitingPrompt.value !== undefined
   return (
@@ -38,8 +39,6 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
 const lastStanding = (ops: readonly OpSummary[]) =>
   ops.filter((op) => op.act === 'rollback' && !op.undone).reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
 
-const restored = (op: OpSummary) => op.outcomes.filter(({ result }) => result === 'restored').length
-
 function barText(op: OpSummary | undefined, turn: number, t: Translator): string {
   if (op?.target === undefined) return t('bar.plain', { turn })
   const turns = t.count('bar.turns', op.target.lastNumber - op.target.number + 1)
@@ -50,5 +49,5 @@ function filesKey(op: OpSummary) {
   if (op.scope === 'conversation') return 'bar.files.conversation'
   if (op.undone) return 'bar.files.undone'
   if (op.outcomes.some(({ result }) => result !== 'restored')) return 'bar.files.some'
-  return restored(op) > 0 ? 'bar.files.all' : 'bar.files.none'
+  return filesRestored(op) > 0 ? 'bar.files.all' : 'bar.files.none'
 }

@@ -19,6 +19,7 @@ export function RollbackPanel({ active, t }: RollbackPanelProps) {
       phase={phase}
       t={t.value}
       onClose={store.close}
+      onClosed={store.returnFocus}
       onConfirm={() => void store.confirm()}
       onChoose={store.choose}
       onRetry={store.retry}

@@ -1,3 +1,4 @@
+import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
 import { sameState } from '../../src/checkpoint/file-state.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview, PreviewRow } from '../../src/protocol/requests.ts'
@@ -132,3 +133,9 @@ export function filesToChange(preview: Preview, putBack: ReadonlySet<string>): n
   return preview.rows.filter((row) => row.action === 'write' || row.action === 'recreate' || row.action === 'delete'
     || (row.action === 'keep' && putBack.has(row.path))).length
 }
+
+/** Outcomes worth showing: paths that were already as they should be were not touched and count as nothing. */
+export const changedOutcomes = (op: OpSummary): readonly Outcome[] => op.outcomes.filter(({ reason }) => reason !== 'unchanged')
+
+/** How many files an op put back. */
+export const filesRestored = (op: OpSummary): number => changedOutcomes(op).filter(({ result }) => result === 'restored').length

@@ -45,6 +45,8 @@ export interface RollbackStore {
   undoFromBar(): Promise<void>
   insertPrompt(): void
   close(): void
+  /** Once the dialog is gone: back to the button it was opened from, or to the composer after a rollback. */
+  returnFocus(): void
   loadOps(): void
   dispose(): void
 }
@@ -191,7 +193,10 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       if (before.kind === 'idle' || before.kind === 'applying') return
       abort?.abort()
       send({ kind: 'closed' })
-      if (before.kind !== 'done' && opener?.isConnected === true) opener.focus()
+      if (before.kind === 'done') opener = undefined
+    },
+    returnFocus() {
+      if (opener?.isConnected === true) opener.focus()
       else deps.composer()?.focus()
       opener = undefined
     },

@@ -1,0 +1,7 @@
+import { hasText, type Translator } from '../../locales/translate.ts'
+
+/** Why a path was skipped, kept or failed: reasons of ours and common errno codes have a sentence, others are shown as they are. */
+export function reasonText(reason: string, t: Translator): string {
+  for (const key of [`skip.${reason}`, `files.conflict.${reason}`]) if (hasText(key)) return t(key)
+  return t('skip.other', { reason })
+}
