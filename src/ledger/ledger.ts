@@ -117,8 +117,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   function settle(begin: OpBeginEntry, outcomes: readonly Outcome[]): void {
     const snapshot: Snapshot = { op: begin, nextNumber: records.size, stories: new Map() }
     snapshots.set(begin.op, snapshot)
-    // The decided ones count as well, for an op that recovery finished speaks of its rows only.
-    const restored = [...outcomes, ...begin.decided].filter(({ result }) => result === 'restored').map(({ path }) => path)
+    const restored = outcomes.filter(({ result }) => result === 'restored').map(({ path }) => path)
     const undone = begin.of === undefined ? undefined : snapshots.get(begin.of)
     const from = begin.target?.startSeq ?? Infinity
     const isKept = (id: string) => records.get(id)!.turn.startSeq < from
