@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+import { absent, unknown, type FileState } from '../../../../src/checkpoint/file-state.ts'
+import { foldLedger } from '../../../../src/ledger/ledger.ts'
+import { decidedOutcomes, pathsInSpan, planRestore, planUndo } from '../../../../src/restore/plan.ts'
+import { aJournal, file, opRow, restored, startSeqOf } from '../../../support/a-journal.ts'
+
+const a = '/w/a'
+const folder: FileState = { kind: 'folder' }
+const link: FileState = { kind: 'link', target: '/elsewhere' }
+
+type Journal = ReturnType<typeof aJournal>
+/** The row of `a` in a plan to before `turn`. */
+function rowOf(journal: Journal, now: FileState, turn = 1, putBack: readonly string[] = []) {
+  const plan = planRestore(foldLedger(journal.entries), startSeqOf(turn), new Map([[a, now]]), new Set(putBack))
+  return plan.rows[0]!
+}
+
+describe('what is done with a path the turn changed and nobody since', () => {
+  test.each([
+    ['changed', file('1'), file('2'), 'write'],
+    ['made', absent, file('2'), 'delete'],
+    ['deleted', file('1'), absent, 'recreate'],
+    ['given another mode', file('1'), file('1', 0o755), 'write'],
+    ['turned into a link', file('1'), link, 'write'],
+    ['left alone', file('1'), file('1'), 'none'],
+    ['made and deleted', absent, absent, 'none'],
+  ] as const)('a path that was %s', (_name, before, after, kind) => {
+    expect(rowOf(aJournal().writes(a, before, after), after)).toMatchObject({ goal: before, conflict: undefined, decision: { kind } })
+  })
+
+  test('the goal is what the first call of the span found', () => {
+    expect(rowOf(aJournal().turn(1).writes(a, '0', '1').turn(2).writes(a, '1', '2').turn(3).writes(a, '2', '3'), file('3'), 2)).toMatchObject({
+      goal: file('1'), turns: [2, 3], decision: { kind: 'write' },
+    })
+  })
+})
+
+describe('what is kept unless the user wants it back', () => {
+  test.each([
+    ['changed since', aJournal().writes(a, '1', '2'), file('mine'), 'changed-since', 'write'],
+    ['deleted since', aJournal().writes(a, '1', '2'), absent, 'changed-since', 'recreate'],
+    ['made again since', aJournal().writes(a, '1', undefined), file('mine'), 'changed-since', 'write'],
+    ['given another mode since', aJournal().writes(a, '1', '2'), file('2', 0o600), 'changed-since', 'write'],
+    ['made by the turn and changed since', aJournal().writes(a, undefined, '2'), file('mine'), 'changed-since', 'delete'],
+    ['edited between two calls', aJournal().writes(a, '1', '2').writes(a, 'mine', '3'), file('3'), 'edited-between', 'write'],
+    ['written by a call nobody saw the end of', aJournal().cutOff(a, '1'), file('2'), 'cut-off', 'write'],
+    ['cut off in the middle', aJournal().cutOff(a, '1').writes(a, '2', '3'), file('3'), 'cut-off', 'write'],
+    ['left in a state that could not be read', aJournal().writes(a, '1', unknown('unreadable')), file('2'), 'cut-off', 'write'],
+  ] as const)('a path that was %s', (_name, journal, now, conflict, putBack) => {
+    expect(rowOf(journal, now)).toMatchObject({ conflict, decision: { kind: 'keep', conflict, putBack } })
+    expect(rowOf(journal, now, 1, [a])).toMatchObject({ conflict, decision: { kind: putBack } })
+  })
+
+  test('a conflict path that is as it was needs nothing', () => {
+    expect(rowOf(aJournal().writes(a, '1', '2'), file('1'))).toMatchObject({ decision: { kind: 'none' } })
+  })
+
+  test('choosing another path back does not touch it', () => {
+    expect(rowOf(aJournal().writes(a, '1', '2'), file('mine'), 1, ['/w/b'])).toMatchObject({ decision: { kind: 'keep' } })
+  })
+})
+
+describe('a call that was cut off before it wrote', () => {
+  test('is no conflict when it was the last', () => {
+    expect(rowOf(aJournal().writes(a, '1', '2').cutOff(a, '2'), file('2'))).toMatchObject({ conflict: undefined, decision: { kind: 'write' } })
+  })
+
+  // Every later rollback over the crash kept the file, although nobody had touched it.
+  test('is no conflict when others came after it', () => {
+    expect(rowOf(aJournal().cutOff(a, '1').writes(a, '1', '2'), file('2'))).toMatchObject({ conflict: undefined, decision: { kind: 'write' } })
+  })
+})
+
+describe('what cannot be put back is skipped, chosen or not', () => {
+  test.each([
+    ['the state before is not known', aJournal().writes(a, unknown('too-large'), '2'), file('2'), 'too-large'],
+    ['neither state is known', aJournal().writes(a, unknown('unreadable'), '2'), unknown('special'), 'unreadable'],
+    ['what is there now cannot be read', aJournal().writes(a, '1', '2'), unknown('behind-link'), 'behind-link'],
+    ['a folder is there now', aJournal().writes(a, '1', '2'), folder, 'is-folder'],
+    ['a folder was there before', aJournal().writes(a, folder, '2'), file('2'), 'is-folder'],
+    ['a folder is where nothing was', aJournal().writes(a, undefined, '2'), folder, 'is-folder'],
+  ] as const)('because %s', (_name, journal, now, skip) => {
+    expect(rowOf(journal, now)).toMatchObject({ decision: { kind: 'skip', skip } })
+    expect(rowOf(journal, now, 1, [a])).toMatchObject({ decision: { kind: 'skip', skip } })
+  })
+})
+
+test('only paths of the span are in the plan, sorted', () => {
+  const ledger = foldLedger(aJournal().turn(1).writes('/w/old', '1', '2').turn(2).writes('/w/z', '1', '2').writes('/w/b', '1', '2').entries)
+
+  expect(pathsInSpan(ledger, startSeqOf(2))).toEqual(['/w/b', '/w/z'])
+  expect(planRestore(ledger, startSeqOf(3), new Map(), new Set())).toEqual({ rows: [], folders: [] })
+})
+
+test('a path that was not looked at is a mistake of the caller', () => {
+  const ledger = foldLedger(aJournal().writes(a, '1', '2').entries)
+
+  expect(() => planRestore(ledger, 0, new Map(), new Set())).toThrow('/w/a was not looked at')
+})
+
+describe('folders', () => {
+  const plan = (journal: Journal, turn: number, now: Readonly<Record<string, FileState>>) =>
+    planRestore(foldLedger(journal.entries), startSeqOf(turn), new Map(Object.entries(now)), new Set()).folders
+
+  test('field 22: folders made for a file that goes may go too, deepest first', () => {
+    const journal = aJournal().writes('/w/lib/deep/n', undefined, '1', { absentFolders: ['/w/lib', '/w/lib/deep'] }).writes('/w/src/n', undefined, '1')
+
+    expect(plan(journal, 1, { '/w/lib/deep/n': file('1'), '/w/src/n': file('1') })).toEqual(['/w/lib/deep', '/w/lib'])
+  })
+
+  test('field 25: a folder that an earlier turn made stays until that turn goes', () => {
+    const journal = aJournal().turn(3).writes('/w/deep/x', undefined, '1', { absentFolders: ['/w/deep'] }).turn(5).writes('/w/deep/y', undefined, '1')
+    const now = { '/w/deep/x': file('1'), '/w/deep/y': file('1') }
+
+    expect(plan(journal, 5, now)).toEqual([])
+    expect(plan(journal, 3, now)).toEqual(['/w/deep'])
+  })
+
+  test('a folder goes although its file is gone already', () => {
+    expect(plan(aJournal().writes('/w/d/n', undefined, '1', { absentFolders: ['/w/d'] }), 1, { '/w/d/n': absent })).toEqual(['/w/d'])
+  })
+
+  test('a folder stays with the file that is kept in it', () => {
+    expect(plan(aJournal().writes('/w/d/n', undefined, '1', { absentFolders: ['/w/d'] }), 1, { '/w/d/n': file('mine') })).toEqual([])
+  })
+})
+
+test('the decided outcomes name what is kept, skipped and already as it was', () => {
+  const journal = aJournal().writes('/w/k', '1', '2').writes('/w/s', unknown('special'), '2').writes('/w/n', '1', '2').writes('/w/w', '1', '2')
+  const now = new Map([['/w/k', file('mine')], ['/w/s', file('2')], ['/w/n', file('1')], ['/w/w', file('2')]])
+
+  expect(decidedOutcomes(planRestore(foldLedger(journal.entries), 0, now, new Set()))).toEqual([
+    { path: '/w/k', result: 'kept', reason: 'changed-since' },
+    { path: '/w/n', result: 'restored', reason: 'unchanged' },
+    { path: '/w/s', result: 'skipped', reason: 'special' },
+  ])
+})
+
+describe('an undo', () => {
+  function undoRow(was: FileState, goal: FileState, now: FileState, putBack: readonly string[] = []) {
+    const journal = aJournal()
+    journal.rollback(1, [opRow(a, was, goal)], [restored(a)])
+    return planUndo(foldLedger(journal.entries).ops[0]!, new Map([[a, now]]), new Set(putBack)).rows[0]!
+  }
+
+  test.each([
+    ['overwrote', file('2'), file('1'), 'write'],
+    ['deleted', file('2'), absent, 'recreate'],
+    ['recreated', absent, file('1'), 'delete'],
+  ] as const)('reverses what the rollback %s', (_name, was, goal, kind) => {
+    expect(undoRow(was, goal, goal)).toMatchObject({ goal: was, conflict: undefined, decision: { kind } })
+  })
+
+  test('keeps what was changed after the rollback', () => {
+    expect(undoRow(file('2'), file('1'), file('mine'))).toMatchObject({ decision: { kind: 'keep', conflict: 'changed-since', putBack: 'write' } })
+    expect(undoRow(file('2'), file('1'), file('mine'), [a])).toMatchObject({ decision: { kind: 'write' } })
+  })
+
+  test('has nothing to do where it is done already', () => {
+    expect(undoRow(file('2'), file('1'), file('2'))).toMatchObject({ decision: { kind: 'none' } })
+  })
+
+  test('skips what cannot be read', () => {
+    expect(undoRow(file('2'), file('1'), unknown('unreadable'), [a])).toMatchObject({ decision: { kind: 'skip', skip: 'unreadable' } })
+  })
+
+  test('leaves out what the rollback did not manage', () => {
+    const journal = aJournal()
+    journal.rollback(1, [opRow(a, file('2'), file('1')), opRow('/w/b', file('2'), file('1'))], [{ path: a, result: 'failed' }, restored('/w/b')])
+    const plan = planUndo(foldLedger(journal.entries).ops[0]!, new Map([['/w/b', file('1')]]), new Set())
+
+    expect(plan.rows.map(row => row.path)).toEqual(['/w/b'])
+  })
+
+  test('takes the folders along that the rollback made again', () => {
+    const journal = aJournal()
+    journal.rollback(1, [opRow('/w/d/e/n', absent, file('1'), ['/w/d', '/w/d/e'])], [restored('/w/d/e/n')])
+    const plan = planUndo(foldLedger(journal.entries).ops[0]!, new Map([['/w/d/e/n', file('1')]]), new Set())
+
+    expect(plan.folders).toEqual(['/w/d/e', '/w/d'])
+  })
+})
