@@ -45,12 +45,13 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   const agents = ctx.get('agents') as ForeignAgents
   const observations = watchObservations(ctx, health)
   const speech = makeSpeech()
-  const journalOf = (session: ForeignSession) => store.journal(idOf(session), realFolder(session.header.cwd ?? '/'))
+  const workspaceOf = ({ header }: ForeignSession) => (header.cwd === undefined ? undefined : realFolder(header.cwd))
+  const journalOf = (session: ForeignSession) => store.journal(idOf(session), workspaceOf(session) ?? '/')
   const capture = makeCapture({
     sessions, health, observations, journalOf, maxFileBytes: settings.maxFileBytes, dshHome: realFolder(dshHome(process.env)), now: Date.now,
   })
   const deps: RollbackDeps = {
-    ctx, sessions, agents, store, health, observations, journalOf, maxFileBytes: settings.maxFileBytes,
+    ctx, sessions, agents, store, health, observations, journalOf, workspaceOf, maxFileBytes: settings.maxFileBytes,
     captured: capture.settled,
     localeOf: speech.of,
     now: Date.now,

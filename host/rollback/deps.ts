@@ -16,6 +16,8 @@ export interface RollbackDeps {
   readonly observations: Observations
   readonly maxFileBytes: number
   journalOf(session: ForeignSession): SessionJournal
+  /** Real path of the session's workspace; undefined for a session without one. */
+  workspaceOf(session: ForeignSession): string | undefined
   /** Resolves when every capture under way is on disk. */
   captured(): Promise<void>
   /** The language the session's page speaks. */

@@ -96,7 +96,8 @@ const stateEvents: readonly (readonly [string, string])[] = [
 ]
 
 export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent | undefined): Preview {
-  const { target, session, plan } = draft
+  const { target, plan } = draft
+  const workspace = deps.workspaceOf(draft.session)
   const since = draft.conversation.events.filter(event => event.seq >= target.turn.startSeq)
   const untouched = stateEvents.filter(([type]) => since.some(event => event.type === type)).map(([, key]) => key)
   const prompt = target.turn.prompts[0]
@@ -107,8 +108,8 @@ export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent 
     lastTurn: target.withdrawn.at(-1)!.number,
     turns: target.withdrawn.map(turn => ({ turn: turn.number, title: titleOf(turn) })),
     messages: target.cut.length,
-    rows: plan.rows.map(row => previewRow(row, session.header.cwd)),
-    folders: plan.folders.map(folder => shownPath(folder, session.header.cwd)),
+    rows: plan.rows.map(row => previewRow(row, workspace)),
+    folders: plan.folders.map(folder => shownPath(folder, workspace)),
     gaps: [...draft.gaps],
     queued: agent === undefined ? [] : [...queuedPrompts(agent)],
     untouched: [...new Set(untouched)],
@@ -116,10 +117,10 @@ export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent 
   }
 }
 
-function previewRow(row: PlanRow, cwd: string | undefined): PreviewRow {
+function previewRow(row: PlanRow, workspace: string | undefined): PreviewRow {
   const { decision } = row
   return {
-    path: row.path, shown: shownPath(row.path, cwd), goal: row.goal, current: row.current, turns: [...row.turns],
+    path: row.path, shown: shownPath(row.path, workspace), goal: row.goal, current: row.current, turns: [...row.turns],
     action: decision.kind,
     ...(row.conflict === undefined ? {} : { conflict: row.conflict }),
     ...(decision.kind === 'keep' ? { putBackAction: decision.putBack } : {}),
@@ -128,9 +129,9 @@ function previewRow(row: PlanRow, cwd: string | undefined): PreviewRow {
 }
 
 /** Relative inside the workspace, absolute elsewhere. */
-export function shownPath(path: string, cwd: string | undefined): string {
-  if (cwd === undefined) return path
-  const inside = relative(cwd, path)
+export function shownPath(path: string, workspace: string | undefined): string {
+  if (workspace === undefined) return path
+  const inside = relative(workspace, path)
   return inside === '' || inside.startsWith('..') || isAbsolute(inside) ? path : inside
 }
 

@@ -45,10 +45,10 @@ export function reportPreview(t: Translator, preview: Preview): string {
 }
 
 /** What the command says of a finished op; `around` is the preview it was planned from, where there is one. */
-export function reportDone(t: Translator, operation: Operation, cwd: string | undefined, around: Pick<Preview, 'turns' | 'gaps' | 'queued' | 'untouched'> | undefined): string {
+export function reportDone(t: Translator, operation: Operation, workspace: string | undefined, around: Pick<Preview, 'turns' | 'gaps' | 'queued' | 'untouched'> | undefined): string {
   const { begin, outcomes } = operation
   const changed = outcomes.filter(outcome => outcome.reason !== 'unchanged')
-  const lines = linesOf(t, groupOutcomes(changed, cwd))
+  const lines = linesOf(t, groupOutcomes(changed, workspace))
   const turn = begin.target?.number ?? 0
   if (begin.act === 'undo') return [t('command.undone.other'), ...(lines.length === 0 ? [t('command.undone.unchanged')] : lines)].join('\n')
   return [
@@ -78,9 +78,9 @@ function groupRows(rows: readonly PreviewRow[]): readonly Line[] {
   }))
 }
 
-function groupOutcomes(outcomes: readonly Outcome[], cwd: string | undefined): readonly Line[] {
+function groupOutcomes(outcomes: readonly Outcome[], workspace: string | undefined): readonly Line[] {
   return group(outcomes.map(({ path, result, action, reason }): Line => {
-    const names = [shownPath(path, cwd)]
+    const names = [shownPath(path, workspace)]
     switch (result) {
       case 'restored': return { key: `command.files.${action ?? 'write'}`, names }
       case 'kept': return { key: keepKey(reason), names }
