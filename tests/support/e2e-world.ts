@@ -67,7 +67,8 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     const page = await ui.openApp(browser, url, options.page)
     page.on('pageerror', error => pageErrors.push(String(error)))
     page.on('console', (message) => {
-      if (message.type() === 'error' && !isConnectionNoise(message.text())) pageErrors.push(message.text())
+      const text = `${message.text()} (${message.location().url})`
+      if (message.type() === 'error' && !isConnectionNoise(text)) pageErrors.push(text)
     })
     return page
   }

@@ -19,6 +19,7 @@ const names = {
   workspaceDialog: /^(Select Workspace Directory|选择工作区目录)$/,
   editPath: /^(Edit path|编辑路径)$/,
   open: /^(Open|打开)$/,
+  openSidebar: /^(Open sidebar|打开侧边栏)$/,
   newSession: /^(New session|新建会话)$/,
   blankComposer: /^(Describe what you want to build|描述你想要构建的内容)/,
   send: /^(Send message|发送消息)$/,
@@ -57,10 +58,11 @@ export async function openApp(browser: Browser, url: string, options: PageOption
   return page
 }
 
-/** Also after `page.reload()`. */
+/** Also after `page.reload()`. A narrow page has no sidebar, so the composer is as good a sign as the session list. */
 export async function waitForBoot(page: Page): Promise<void> {
   const failure = page.getByText('Failed to load plugins')
-  await page.getByRole('tree', { name: names.sessions }).or(failure).first().waitFor()
+  const sessions = page.getByRole('tree', { name: names.sessions })
+  await sessions.or(page.locator('textarea')).or(failure).first().waitFor()
   if (await failure.count() > 0) throw new Error(`the page did not boot: ${await page.locator('body').innerText()}`)
 }
 
@@ -91,7 +93,11 @@ export async function newSession(page: Page): Promise<void> {
 
 /** Open a listed session by its title (`Session NAME` for the scripted model). */
 export async function openSession(page: Page, title: string | RegExp): Promise<void> {
-  await page.getByRole('treeitem', { name: title }).first().click()
+  const row = page.getByRole('treeitem', { name: title }).first()
+  const sidebar = page.getByRole('button', { name: names.openSidebar })
+  await row.or(sidebar).first().waitFor()
+  if (!await row.isVisible()) await sidebar.click()
+  await row.click()
 }
 
 /** The message box of the open session. */
