@@ -83,13 +83,19 @@ function common(name, code) {
 }
 
 async function installed() {
-  const world = await startWorld()
+  const world = await startWorld({ files: { 'existing.txt': 'alpha\n' } })
   try {
     await world.ask('Say hello. [scenario:hello]')
     await world.page.getByText('Hello from the scripted model.').waitFor()
+    await world.ask('Please work. [scenario:work]')
+    const changed = [world.read('existing.txt'), world.read('new.txt')]
+    await rollBackTurn2(world.page)
+    const restored = [world.read('existing.txt'), world.read('new.txt')]
     const broken = await world.page.locator('[data-slot-error]').count()
     const styles = await world.page.locator(`style[data-plugin="${manifest.name}"]`).count()
     return [
+      ...(changed[0] === 'ALPHA\n' && changed[1] !== undefined ? [] : [`the scripted turn left ${JSON.stringify(changed)}`]),
+      ...(restored[0] === 'alpha\n' && restored[1] === undefined ? [] : [`the rollback left ${JSON.stringify(restored)}`]),
       ...(broken > 0 ? [`${broken} slots of the page are broken`] : []),
       ...(styles > 1 ? [`the page has ${styles} style tags of the plugin`] : []),
       ...world.pageErrors.map(error => `the page logged: ${error}`),
@@ -97,4 +103,13 @@ async function installed() {
   } finally {
     await world.dispose()
   }
+}
+
+/** From the button to the result. */
+async function rollBackTurn2(page) {
+  await page.getByRole('button', { name: 'Roll back to before turn 2', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'Roll back to before turn 2' })
+  await dialog.getByRole('button', { name: /^Roll back 1 turn/ }).click()
+  const done = page.getByRole('dialog', { name: 'Rolled back to before turn 2' })
+  await done.getByRole('button', { name: 'Close' }).last().click()
 }

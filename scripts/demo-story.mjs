@@ -40,8 +40,11 @@ export const turns = [
     words: /clean|tidy|清理|整理/i,
     steps: [
       {
-        text: 'I remove the old draft and leave a note, both from the shell.',
-        tools: [bash('rm -f old-draft.txt && echo "Cleaned up." > CHANGES.txt', 'Remove the draft, write a note')],
+        text: 'I write a note and remove the old draft from the shell.',
+        tools: [
+          write('CHANGES.txt', 'Removed the old draft.\n'),
+          bash('rm -f old-draft.txt', 'Remove the old draft'),
+        ],
       },
       { text: 'old-draft.txt is gone and CHANGES.txt says so.' },
     ],
@@ -69,12 +72,13 @@ export const tour = `
 A one-minute tour
 
   1. Type "${turns[0].prompt}" and wait for the answer. Then "${turns[1].prompt}", then "${turns[2].prompt}".
-  2. Under the second answer click the Turnback button ("Roll back to before turn 2").
-     The dialog lists what leaves the conversation and what happens to each file; open a row to see its diff.
-  3. Confirm. Turns 2 and 3 fold into one slim bar, boat.txt and old-draft.txt are back, CHANGES.txt is gone,
-     and your prompt stands in the composer again.
-  4. Click Undo in the bar: the files are as they were before the rollback.
-  5. Type /rollback and press Enter for the list of turns.
+  2. Under the second answer click the arrow that points back ("Roll back to before turn 2").
+     The dialog shows which turns leave the conversation, what happens to each file, and what is not covered:
+     turn 3 also ran a shell command.
+  3. Confirm. boat.txt has its four lines again, CHANGES.txt is gone, turns 2 and 3 are one slim bar, and your prompt
+     stands in the composer again. old-draft.txt, which the shell command removed, does not come back.
+  4. Click "Undo files" in the bar: the files are as they were before the rollback.
+  5. Type /rollback list and press Enter: every turn, and what became of it.
 
-The files are in the workspace below; look at them with any editor while you click.
+To see that your own edits survive: change a line of boat.txt in any editor before step 2.
 `
