@@ -57,7 +57,7 @@ export function judgeTarget(conversation: Conversation, number: number): Result<
   const cut = cutBefore(surface, turn.startSeq)
   switch (cut.kind) {
     case 'nothing':
-      return fail(failure(turnState(conversation, turn) === 'rolled-back' ? 'already-rolled-back' : 'nothing-to-roll-back', { turn: number }))
+      return fail(failure(markersOver(surface, turn).length > 0 ? 'already-rolled-back' : 'nothing-to-roll-back', { turn: number }))
     case 'across':
       return fail(failure(cut.by === 'marker' ? 'already-rolled-back' : 'compacted', { turn: number }))
     case 'cut': {
