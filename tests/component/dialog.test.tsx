@@ -1,0 +1,288 @@
+import { cleanup, fireEvent, render, screen, within } from '@testing-library/preact'
+import { signal } from '@preact/signals'
+import { act } from 'preact/test-utils'
+import { afterEach, expect, test } from 'vitest'
+import { RollbackPanel } from '../../client/islands/RollbackPanel.tsx'
+import { TurnActions } from '../../client/islands/TurnActions.tsx'
+import type { RollbackStore } from '../../client/state/rollback-store.ts'
+import { failure } from '../../src/protocol/failure.ts'
+import type { OpSummary, Preview } from '../../src/protocol/requests.ts'
+import { fail, ok } from '../../src/result.ts'
+import { aConflict, anOp, aPreview, aRow, aStore, en, fakeComposer, fakeView, goingWell, later, scriptedRemote, settle, zh } from './support.ts'
+
+afterEach(() => {
+  cleanup()
+  document.body.replaceChildren()
+})
+
+/** The dialog of turn 2, opened from a button outside of it. */
+async function open(script: Parameters<typeof scriptedRemote>[0], t = en) {
+  const remote = scriptedRemote(script)
+  const { composer, state } = fakeComposer()
+  const store = aStore({ remote: remote.remote, composer: () => composer })
+  const opener = document.createElement('button')
+  document.body.append(opener)
+  render(<RollbackPanel active={signal<RollbackStore | undefined>(store)} t={t} />)
+  await act(async () => {
+    store.open(2, opener)
+    await settle()
+  })
+  return { ...remote, store, opener, composer: state }
+}
+
+const openWell = (preview: Preview = aPreview(), op: OpSummary = anOp(), t = en) => open(goingWell(preview, op), t)
+const press = (name: string | RegExp) => act(async () => {
+  fireEvent.click(screen.getByRole('button', { name }))
+  await settle()
+})
+const rowOf = (name: string) => screen.getByText(name).closest('li')!
+
+test('says in words what leaves the conversation and what happens to each file', async () => {
+  await openWell(aPreview({ rows: [aRow('src/a.txt', 'write'), aRow('gone.txt', 'recreate'), aRow('new.txt', 'delete'), aRow('same.txt', 'none'), aRow('big.bin', 'skip', { skip: 'too-large' })], folders: ['lib/deep'] }))
+
+  const dialog = screen.getByRole('dialog', { name: 'Roll back to before turn 2' })
+  expect(dialog.textContent).toContain('2 turns leave the conversation')
+  expect(dialog.textContent).toContain('third prompt')
+  expect(dialog.textContent).toContain('6 messages')
+  expect(rowOf('a.txt').textContent).toBe('src/a.txtrestore')
+  expect(rowOf('gone.txt').textContent).toContain('bring back')
+  expect(rowOf('new.txt').textContent).toContain('delete')
+  expect(rowOf('big.bin').textContent).toContain('Too large')
+  expect(screen.queryByText('same.txt')).toBeNull()
+  expect(dialog.textContent).toContain('1 recorded file is already as it was')
+  expect(dialog.textContent).toContain('lib/deep')
+  expect(screen.getByRole('button', { name: 'Roll back 2 turns and 3 files' })).toBeTruthy()
+})
+
+test('field 63: with no file effect it says so, and the button names none', async () => {
+  await openWell(aPreview({ rows: [], turns: [{ turn: 2, title: '' }] }))
+
+  expect(screen.getByRole('dialog').textContent).toContain('No recorded file changes')
+  expect(screen.getByRole('dialog').textContent).toContain('no text')
+  expect(screen.getByRole('button', { name: 'Roll back 1 turn, no files' })).toBeTruthy()
+})
+
+test('field 33: names are shown as they are', async () => {
+  await openWell(aPreview({ rows: [aRow('公共函数.cpp', 'write'), aRow('日本語 ノート.txt', 'write')] }))
+
+  expect(rowOf('公共函数.cpp')).toBeTruthy()
+  expect(rowOf('日本語 ノート.txt')).toBeTruthy()
+})
+
+test('field 8, field 78: conflicts are marked, kept by default, and put back only by choice', async () => {
+  const { asked } = await openWell(aPreview({ rows: [aConflict('a.txt'), aConflict('b.txt', { conflict: 'edited-between' })] }))
+  expect(rowOf('a.txt').textContent).toContain('Changed since the agent last wrote it')
+  expect(rowOf('b.txt').textContent).toContain('edit of yours from between')
+  expect(within(rowOf('a.txt')).getByRole<HTMLInputElement>('radio', { name: 'Keep' }).checked).toBe(true)
+  expect(screen.getByRole('button', { name: 'Roll back 2 turns, no files' })).toBeTruthy()
+
+  await act(() => void fireEvent.click(within(rowOf('b.txt')).getByRole('radio', { name: 'Put back' })))
+  await press('Roll back 2 turns and 1 file')
+
+  expect(asked.find(({ endpoint }) => endpoint === 'plan')?.request['putBack']).toEqual(['/w/b.txt'])
+})
+
+test('a conflict whose old state is "not there" is called what it is: a deletion', async () => {
+  await openWell(aPreview({ rows: [aConflict('mine.txt', { putBackAction: 'delete' })] }))
+
+  expect(within(rowOf('mine.txt')).getByRole('radio', { name: 'Delete' })).toBeTruthy()
+})
+
+test('field 79: what was not recorded and what commands did is named before the files', async () => {
+  await openWell(aPreview({ gaps: [{ reason: 'no-record', count: 2, names: ['write'] }, { reason: 'command', count: 3, names: ['npm run build', 'rm -r d'] }], queued: ['next task'], untouched: ['todo', 'something-new'] }))
+
+  const text = screen.getByRole('dialog').textContent
+  expect(text).toContain('2 calls were not recorded')
+  expect(text).toContain('3 commands ran whose file changes are not covered')
+  expect(text).toContain('npm run build')
+  expect(text).toContain('1 waiting message will still run')
+  expect(text).toContain('Not rolled back: to-do list')
+  expect(text.indexOf('Not covered')).toBeLessThan(text.indexOf('a.txt'))
+})
+
+test('says what is being waited for, and the leaving button is there at once', async () => {
+  await open({ preview: [later<ReturnType<typeof ok>>().promise] })
+
+  expect(screen.getByRole('status').textContent).toBe('Looking at what would change…')
+  expect(screen.getByRole('button', { name: 'Cancel' })).toBeTruthy()
+  expect(screen.queryByRole('button', { name: /^Roll back/ })).toBeNull()
+})
+
+test('a refusal is a readable notice with its remedy, and can be looked at again', async () => {
+  await open({ preview: [fail(failure('jobs-running', { count: 1, names: 'npm test' })), ok(aPreview())] })
+  expect(screen.getByRole('alert').textContent).toBe('Background work of this session is still running: npm test.Stop it or wait for it to end, then roll back.')
+
+  await press('Look again')
+
+  expect(screen.getByRole('button', { name: 'Roll back 2 turns and 2 files' })).toBeTruthy()
+})
+
+test('field 61: Escape, Cancel, the cross and a click outside close it and run nothing', async () => {
+  const leave: ((dialog: HTMLElement) => void)[] = [
+    (dialog) => fireEvent.keyDown(dialog, { key: 'Escape' }),
+    () => fireEvent.click(screen.getByRole('button', { name: 'Cancel' })),
+    () => fireEvent.click(screen.getByRole('button', { name: 'Close' })),
+    (dialog) => {
+      fireEvent.pointerDown(dialog)
+      fireEvent.click(dialog)
+    },
+  ]
+  for (const way of leave) {
+    const { lines, asked } = await openWell()
+    await act(() => way(screen.getByRole('dialog')))
+
+    expect(screen.queryByRole('dialog')).toBeNull()
+    expect(lines).toEqual([])
+    expect(asked.map(({ endpoint }) => endpoint)).toEqual(['preview'])
+    cleanup()
+  }
+})
+
+test('a press inside that is let go outside does not close it', async () => {
+  await openWell()
+  const dialog = screen.getByRole('dialog')
+
+  await act(() => {
+    fireEvent.pointerDown(screen.getByText('second prompt'))
+    fireEvent.click(dialog)
+  })
+
+  expect(screen.queryByRole('dialog')).not.toBeNull()
+})
+
+test('field 77: closing gives the focus back to the button it was opened from', async () => {
+  const { opener } = await openWell()
+
+  await act(() => void fireEvent.keyDown(screen.getByRole('dialog'), { key: 'Escape' }))
+
+  expect(document.activeElement).toBe(opener)
+})
+
+test('the page’s own Escape handling does not see the key', async () => {
+  await openWell()
+  let seen = 0
+  const count = () => {
+    seen++
+  }
+  document.addEventListener('keydown', count)
+
+  await act(() => void fireEvent.keyDown(screen.getByRole('dialog'), { key: 'Escape' }))
+  document.removeEventListener('keydown', count)
+
+  expect(seen).toBe(0)
+})
+
+test('field 64: a stale confirm shows the new list with a notice and marks the changed row', async () => {
+  const { lines } = await open({ ...goingWell(aPreview()), plan: [ok({ kind: 'stale', preview: aPreview({ rows: [aConflict('a.txt'), aRow('new/b.txt', 'delete')] }) })] })
+
+  await press(/^Roll back 2 turns/)
+
+  expect(screen.getByRole('alert').textContent).toContain('Nothing was done')
+  expect(rowOf('a.txt').textContent).toContain('changed just now')
+  expect(rowOf('b.txt').textContent).not.toContain('changed just now')
+  expect(lines).toEqual([])
+})
+
+test('cannot be left or confirmed twice while it is being carried out', async () => {
+  const slow = later<ReturnType<typeof ok>>()
+  const { asked } = await open({ ...goingWell(aPreview()), plan: [slow.promise] })
+  await press(/^Roll back 2 turns/)
+
+  await act(() => void fireEvent.keyDown(screen.getByRole('dialog'), { key: 'Escape' }))
+  await press('Rolling back…')
+
+  expect(screen.getByRole('button', { name: 'Cancel' }).getAttribute('aria-disabled')).toBe('true')
+  expect(asked.filter(({ endpoint }) => endpoint === 'plan')).toHaveLength(1)
+})
+
+test('field 76: the result names what could not be put back first and counts only what was', async () => {
+  await openWell(aPreview(), anOp({ outcomes: [
+    { path: '/w/a.txt', result: 'restored', action: 'write' },
+    { path: '/w/new/b.txt', result: 'failed', reason: 'EACCES' },
+    { path: '/w/kept.txt', result: 'kept', reason: 'changed-since' },
+    { path: '/w/same.txt', result: 'restored', reason: 'unchanged' },
+  ] }))
+
+  await press(/^Roll back 2 turns/)
+
+  const text = screen.getByRole('dialog', { name: 'Rolled back to before turn 2' }).textContent
+  expect(text).toContain('1 file was put back.')
+  expect(text).toContain('1 file could not be put back.')
+  expect(text).not.toContain('same.txt')
+  expect(screen.getAllByRole('listitem').map((row) => row.textContent)).toEqual([
+    expect.stringContaining('Writing it is not permitted (EACCES)'),
+    expect.stringContaining('kept'),
+    expect.stringContaining('put back'),
+  ])
+})
+
+test('after the result: undo on demand, focus in the composer when closed', async () => {
+  const { lines, composer } = await open({ ...goingWell(aPreview()), run: [{ kind: 'done', text: '' }, { kind: 'done', text: 'Recovered: a.txt' }] })
+  await press(/^Roll back 2 turns/)
+
+  await press('Undo file changes')
+  expect(screen.getByRole('dialog').textContent).toContain('The conversation stays rolled back')
+  expect(screen.getByRole('dialog').textContent).toContain('Recovered: a.txt')
+  expect(screen.queryByRole('button', { name: 'Undo file changes' })).toBeNull()
+  await act(() => void fireEvent.keyDown(screen.getByRole('dialog'), { key: 'Escape' }))
+
+  expect(lines).toEqual(['/rollback --plan plan0000', '/rollback undo'])
+  expect(composer.focused).toBe(1)
+})
+
+test('offers no undo when no file was changed', async () => {
+  await openWell(aPreview(), anOp({ outcomes: [{ path: '/w/a.txt', result: 'kept', reason: 'changed-since' }] }))
+
+  await press(/^Roll back 2 turns/)
+
+  expect(screen.queryByRole('button', { name: 'Undo file changes' })).toBeNull()
+})
+
+test('draws only a part of a very long list', async () => {
+  await openWell(aPreview({ rows: Array.from({ length: 2000 }, (_, index) => aRow(`f${index}.txt`, 'write')) }))
+
+  expect(document.querySelectorAll('dialog li').length).toBeLessThan(200)
+  expect(screen.getByRole('button', { name: 'Roll back 2 turns and 2000 files' })).toBeTruthy()
+})
+
+test('speaks Chinese where the page does', async () => {
+  await openWell(aPreview({ gaps: [{ reason: 'command', count: 1, names: ['make'] }] }), anOp(), zh)
+
+  expect(screen.getByRole('dialog', { name: '回退到第 2 轮之前' }).textContent).toContain('运行过 1 条命令')
+  expect(screen.getByRole('button', { name: '回退 2 轮和 2 个文件' })).toBeTruthy()
+})
+
+function button(view = fakeView()) {
+  const opened: number[] = []
+  const store = aStore({ remote: scriptedRemote().remote, view: view.view })
+  render(<TurnActions store={store} t={en} at={{ messageId: 'message-2' }} open={(_store, turn) => opened.push(turn)} />)
+  return { view, opened }
+}
+
+test('the button names its turn and opens it', async () => {
+  const { opened } = button()
+
+  await press('Roll back to before turn 2')
+
+  expect(opened).toEqual([2])
+})
+
+test('field 44: while a turn runs the button says why it does nothing, and works again after', async () => {
+  const { view, opened } = button(fakeView({ running: true }))
+  const node = screen.getByRole('button')
+  await press('Roll back to before turn 2')
+  expect(node.getAttribute('aria-disabled')).toBe('true')
+  expect(node.title).toContain('still running')
+  expect(opened).toEqual([])
+
+  await act(() => view.publish({ running: false }))
+  await press('Roll back to before turn 2')
+
+  expect(opened).toEqual([2])
+})
+
+test('offers no button in a subagent’s view', () => {
+  button(fakeView({ offered: false }))
+
+  expect(screen.queryByRole('button')).toBeNull()
+})

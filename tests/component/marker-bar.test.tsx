@@ -1,0 +1,102 @@
+import { cleanup, fireEvent, render, screen } from '@testing-library/preact'
+import { act } from 'preact/test-utils'
+import { afterEach, expect, test } from 'vitest'
+import { hiddenCss } from '../../client/state/hidden-style.ts'
+import { MarkerBar } from '../../client/islands/MarkerBar.tsx'
+import type { OpSummary } from '../../src/protocol/requests.ts'
+import { ok } from '../../src/result.ts'
+import { anOp, aStore, en, fakeView, scriptedRemote, settle } from './support.ts'
+
+afterEach(cleanup)
+
+const marker = { seq: 40, startSeq: 20, turn: 2, op: 'op000000' }
+
+async function bar(ops: readonly OpSummary[], options: Parameters<typeof fakeView>[0] = {}) {
+  const remote = scriptedRemote({ timeline: [ok({ turns: [], ops })], run: [{ kind: 'done', text: 'Undone.' }] })
+  const rows = [{ key: 'first', kind: 'user', anchorSeq: 5, turn: 1 }, { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 }]
+  const view = fakeView({ rows, markers: [marker], ...options })
+  const store = aStore({ remote: remote.remote, view: view.view })
+  render(<MarkerBar store={store} t={en} marker={marker} />)
+  // The bar asks for its details in an effect; the reply comes after it.
+  await act(() => settle())
+  await act(() => settle())
+  return { ...remote, store, view }
+}
+
+test('says how much was rolled back and what became of the files', async () => {
+  await bar([anOp()])
+
+  expect(screen.getByRole('note').textContent).toContain('2 turns rolled back · files put back')
+})
+
+test.each([
+  ['some files not put back', { outcomes: [{ path: '/w/a', result: 'restored' }, { path: '/w/b', result: 'failed' }] }],
+  ['no files changed', { outcomes: [] }],
+  ['no files changed', { outcomes: [{ path: '/w/a', result: 'restored', reason: 'unchanged' }] }],
+  ['conversation only', { scope: 'conversation' }],
+  ['file changes undone', { undone: true }],
+] as [string, Partial<OpSummary>][])('tells "%s" apart', async (words, more) => {
+  await bar([anOp(more)])
+
+  expect(screen.getByRole('note').textContent).toContain(words)
+})
+
+test('without details it still says where the conversation was cut', async () => {
+  await bar([])
+
+  expect(screen.getByRole('note').textContent).toBe('Rolled back to before turn 2')
+  expect(screen.queryByRole('button')).toBeNull()
+})
+
+test('undo runs the undo command once', async () => {
+  const { lines } = await bar([anOp()])
+
+  await act(async () => {
+    fireEvent.click(screen.getByRole('button', { name: 'Undo files' }))
+    fireEvent.click(screen.getByRole('button'))
+    await settle()
+  })
+
+  expect(lines).toEqual(['/rollback undo'])
+})
+
+test('only the rollback that undo would take offers it', async () => {
+  await bar([anOp(), anOp({ op: 'op111111' as OpSummary['op'], markerSeq: 60, atMs: 2 })])
+
+  expect(screen.queryByRole('button')).toBeNull()
+})
+
+test('when nothing else is left it draws a fresh start', async () => {
+  const { view } = await bar([anOp()], { rows: [{ key: 'p2', kind: 'user', anchorSeq: 22, turn: 2 }, { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 }] })
+  expect(screen.getByText('A fresh start')).toBeTruthy()
+
+  await act(() => view.publish({ rows: [{ key: 'marker', kind: 'turnback-marker', anchorSeq: 40 }, { key: 'p4', kind: 'user', anchorSeq: 52, turn: 4 }] }))
+
+  expect(screen.queryByText('A fresh start')).toBeNull()
+})
+
+test('the hiding rules match rows by key, split rows and grouped rows, in this session’s chat only', () => {
+  document.body.innerHTML = ['s1', 's2'].map((session) => `
+    <div data-chat-flow id="${session}"><i data-turnback-session="${session}"></i>
+      <p data-chat-flow-key="9:turn-tail2"></p><p data-chat-flow-key='["9:turn-tail2","x"]' data-chat-node-key="9:turn-tail2"></p>
+      <p data-chat-group-key="g" data-chat-turn="2"></p><p data-chat-turn="2"></p><p data-chat-flow-key="9:turn-tail1"></p>
+    </div>`).join('')
+
+  const selector = hiddenCss('s1', { keys: ['9:turn-tail2'], turns: [2] }).replace(/\{[^}]*\}$/, '')
+
+  expect([...document.querySelectorAll(selector)].map((row) => row.parentElement!.id)).toEqual(['s1', 's1', 's1'])
+})
+
+test('a key with quotes or backslashes stays one string', () => {
+  document.body.innerHTML = '<div data-chat-flow><i data-turnback-session="s1"></i><p></p></div>'
+  const key = 'a"\\b'
+  document.querySelector('p')!.setAttribute('data-chat-flow-key', key)
+
+  const selector = hiddenCss('s1', { keys: [key], turns: [] }).replace(/\{[^}]*\}$/, '')
+
+  expect(document.querySelectorAll(selector)).toHaveLength(1)
+})
+
+test('no rules without anything to hide', () => {
+  expect(hiddenCss('s1', { keys: [], turns: [] })).toBe('')
+})
