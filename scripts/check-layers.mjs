@@ -9,7 +9,8 @@ const rooms = {
   src: { rooms: ['src'], packages: ['valibot', 'diff'], node: false },
   // The tables of texts are checked against the unions of the core, so they may see its types.
   locales: { rooms: ['locales'], typeRooms: ['src'], packages: [], node: false },
-  host: { rooms: ['host', 'src', 'locales'], packages: ['valibot', 'diff'], node: true },
+  // The host half reports the version, which the manifest holds; it is bundled like everything else.
+  host: { rooms: ['host', 'src', 'locales', 'package.json'], packages: ['valibot', 'diff'], node: true },
   client: { rooms: ['client', 'src', 'locales'], packages: ['preact', '@preact/signals', 'valibot', 'diff'], node: false },
 }
 

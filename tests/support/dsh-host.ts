@@ -65,6 +65,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     env: hostEnv(home, options),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  // A test or demo that ends without `stop` leaves no host behind.
+  const killAtExit = () => child.kill('SIGKILL')
+  process.once('exit', killAtExit)
+  child.once('exit', () => process.off('exit', killAtExit))
   let log = ''
   const exited = new Promise<number | NodeJS.Signals | null>((done) => {
     child.on('exit', (code, signal) => done(code ?? signal))
