@@ -36,13 +36,23 @@ export function openChannel(ctx: HostContext, health: Health, handlers: Handlers
       inner.effect(() => register.call(connection.fetch, {
         path: `/api${CHANNEL}/${endpoint}`, methods: ['POST'], requestBody: 'buffered',
         fetch: async (request: Request) => {
-          const body = await request.json() as { rpcId?: unknown; payload?: unknown }
-          const value = await answer(handlers, health, endpoint, body.payload)
-          return Response.json({ type: 'server-response', rpcId: body.rpcId, result: { ok: true, value } })
+          const body = await envelopeOf(request)
+          const value = await answer(handlers, health, endpoint, body?.payload)
+          return Response.json({ type: 'server-response', rpcId: body?.rpcId, result: { ok: true, value } })
         },
       }), `turnback: ${endpoint}`)
     }
   }))
+}
+
+/** Undefined for a body that is no JSON object; the endpoint then refuses its missing payload. */
+async function envelopeOf(request: Request): Promise<{ readonly rpcId?: unknown; readonly payload?: unknown } | undefined> {
+  try {
+    return await request.json() as { rpcId?: unknown; payload?: unknown } | null ?? undefined
+  } catch {
+    // Not JSON, or the caller went away while sending it: nobody is helped by a failing route.
+    return undefined
+  }
 }
 
 /** Checks the request, asks the handler; never rejects. */
