@@ -35,7 +35,6 @@ export const commandEn = {
   'command.done.title.other': 'Rolled back to before turn {turn}: {count} turns left the conversation.',
   'command.done.nothing': 'No file had to be changed.',
   'command.done.undo': 'To put the files back as they were before this: /rollback undo',
-  'command.undone.title': 'The rollback to before turn {turn} is undone for the files. The conversation stays as it is.',
   'command.undone.other': 'The files are back as they were before the rollback. The conversation stays as it is.',
   'command.undone.unchanged': 'No file had to be changed.',
   'command.files.write': 'Put back: {names}',

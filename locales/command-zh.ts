@@ -37,7 +37,6 @@ export const commandZh = {
   'command.done.title.other': '已回到第 {turn} 轮之前：{count} 轮离开了对话。',
   'command.done.nothing': '没有文件需要改动。',
   'command.done.undo': '要把文件恢复成回滚之前的样子：/rollback undo',
-  'command.undone.title': '回到第 {turn} 轮之前的回滚已撤销，文件已放回。对话保持现状。',
   'command.undone.other': '文件已恢复成回滚之前的样子。对话保持现状。',
   'command.undone.unchanged': '没有文件需要改动。',
   'command.files.write': '已还原：{names}',
