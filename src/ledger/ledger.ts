@@ -137,7 +137,10 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   }
 }
 
-/** Paths that were already as the op wanted them: nothing was written and an undo has nothing to put back, but their records were cancelled. */
+/**
+ * Paths that were already as the op wanted them: nothing was written and an undo has nothing to put back, but
+ * their records were cancelled.
+ */
 function pathsWithoutRow(snapshot: Snapshot | undefined): readonly string[] {
   const written = new Set(snapshot?.op.rows.map(row => row.path))
   return [...snapshot?.stories.keys() ?? []].filter(path => !written.has(path))
@@ -147,7 +150,8 @@ function pathsWithoutRow(snapshot: Snapshot | undefined): readonly string[] {
 function standing(ops: readonly { readonly begin: OpBeginEntry; readonly done: OpDoneEntry }[]): readonly StandingOp[] {
   const undoneBy = new Map<OpId, OpId>()
   for (const { begin } of ops.toReversed()) {
-    if (begin.act === 'undo' && begin.of !== undefined && !undoneBy.has(begin.op) && !undoneBy.has(begin.of)) undoneBy.set(begin.of, begin.op)
+    if (begin.act !== 'undo' || begin.of === undefined || undoneBy.has(begin.op) || undoneBy.has(begin.of)) continue
+    undoneBy.set(begin.of, begin.op)
   }
   return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.op) }))
 }

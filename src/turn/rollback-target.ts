@@ -30,9 +30,9 @@ export function turnState({ surface }: Conversation, turn: Turn): TurnState {
   return markers.some(marker => surface.nodes.some(node => node.seq === marker.seq)) ? 'rolled-back' : 'compacted'
 }
 
-/** The markers that withdrew this turn, oldest first, swallowed ones too: each took everything from its first shadowed event to itself. */
-const markersOver = (surface: Surface, turn: Turn): readonly Replacement[] => surface.replacements.filter(({ by, seq, min }) =>
-  by === 'marker' && turn.startSeq < seq && (turn.endSeq ?? Infinity) >= min)
+/** The markers that withdrew this turn, swallowed ones too: each took everything from its first shadowed event to itself. */
+const markersOver = ({ replacements }: Surface, { startSeq, endSeq = Infinity }: Turn): readonly Replacement[] =>
+  replacements.filter(({ by, seq, min }) => by === 'marker' && startSeq < seq && endSeq >= min)
 
 function onlyMarkers(surface: Surface, cut: readonly Seq[]): boolean {
   const markers = new Set(surface.nodes.filter(node => node.by === 'marker').map(node => node.seq))

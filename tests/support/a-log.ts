@@ -72,7 +72,8 @@ export function aLog(format: LogFormat = 0) {
     },
     calls(name: string, args: Readonly<Record<string, unknown>> | string, end: CallEnd = {}) {
       const callId = log.starts(name, args)
-      surface('tool/result', { turn, step: 1, message: resultMessage(callId, end), ...end.code === undefined ? {} : { error: { name: 'E', code: end.code } } })
+      const error = end.code === undefined ? {} : { error: { name: 'E', code: end.code } }
+      surface('tool/result', { turn, step: 1, message: resultMessage(callId, end), ...error })
       return log
     },
     /** A call without its result; returns the call id. */
@@ -184,9 +185,11 @@ export function aLog(format: LogFormat = 0) {
   }
 
   function resultMessage(callId: string, { error = false }: CallEnd) {
+    const id = `m${events.length}`
     const content = [{ type: 'text', text: 'done' }]
+    const block = { type: 'tool-result', toolCallId: callId, isError: error, content }
     return format === 0
-      ? { id: `m${events.length}`, role: 'user', source: { kind: 'tool', callId }, content: [{ type: 'tool-result', toolCallId: callId, isError: error, content }] }
-      : { id: `m${events.length}`, role: 'tool', source: { kind: 'tool' }, toolCallId: callId, isError: error, content }
+      ? { id, role: 'user', source: { kind: 'tool', callId }, content: [block] }
+      : { id, role: 'tool', source: { kind: 'tool' }, toolCallId: callId, isError: error, content }
   }
 }

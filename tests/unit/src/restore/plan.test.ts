@@ -85,6 +85,14 @@ describe('what cannot be put back is skipped, chosen or not', () => {
   })
 })
 
+test('a path whose first record of the span follows a hole is skipped, an earlier record may be lost', () => {
+  const ledger = foldLedger(aJournal().turn(1).writes(a, '1', '2').turn(2).writes(a, '2', '3').entries)
+  const decisionFrom = (turn: number) => planRestore(ledger, startSeqOf(turn), new Map([[a, file('3')]]), new Set([a]), new Set(['r2'])).rows[0]!.decision
+
+  expect(decisionFrom(2)).toEqual({ kind: 'skip', skip: 'record-lost' })
+  expect(decisionFrom(1)).toEqual({ kind: 'write' })
+})
+
 test('only paths of the span are in the plan, sorted', () => {
   const ledger = foldLedger(aJournal().turn(1).writes('/w/old', '1', '2').turn(2).writes('/w/z', '1', '2').writes('/w/b', '1', '2').entries)
 

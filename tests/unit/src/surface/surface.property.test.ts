@@ -57,7 +57,8 @@ class LogWriter {
   rollback(startSeq: Seq, turn: number): boolean {
     const at = this.nodes.findIndex(node => node.by !== 'system' && node.stands.some(seq => seq >= startSeq))
     if (at < 0 || this.nodes.slice(at).some(node => node.stands.some(seq => seq < startSeq))) return false
-    this.#replace(at, this.nodes.length - at, 'marker', { id: `turnback:1:${startSeq}:${turn}:op${String(this.events.length).padStart(8, '0')}`, source: { kind: 'plugin:dsh-turnback' } })
+    const id = `turnback:1:${startSeq}:${turn}:op${String(this.events.length).padStart(8, '0')}`
+    this.#replace(at, this.nodes.length - at, 'marker', { id, source: { kind: 'plugin:dsh-turnback' } })
     return true
   }
 

@@ -78,6 +78,13 @@ describe.each(formats)('in a log of format %i', format => {
     expect(verdict(log.done(), 1)).toEqual([1, 2, 5, 6])
   })
 
+  test('a compaction over nothing but withdrawn and newer turns makes the withdrawn ones compacted', () => {
+    const log = aLog(format).turn('1').turn('2').rollsBack(1).turn('3').compacts(1, 3).turn('4')
+
+    expect(states(log.done())).toEqual(['compacted', 'compacted', 'compacted', 'available'])
+    expect(verdict(log.done(), 1)).toEqual([3, 4])
+  })
+
   test('a shortened tool result leaves its turn available', () => {
     const log = aLog(format).turn('1').turn('2').writes('a').prunesLastResult().says('ok').turn('3')
 
