@@ -11,7 +11,9 @@ export type ToolKind =
 const readers = [
   'read', 'read_image', 'glob', 'grep', 'web_search', 'web_fetch', 'skill', 'ask_user_question', 'exit_plan_mode',
   'todo_write', 'create_goal', 'get_goal', 'update_goal', 'job_list', 'job_output', 'job_kill',
-  'list_agents', 'send_message', 'interrupt_agent',
+  'list_agents', 'send_message', 'interrupt_agent', 'report',
+  'session_search', 'session_event_search', 'session_trace', 'session_event_trace', 'session_event_read',
+  'schedule_create', 'schedule_list', 'schedule_delete',
 ]
 const files = ['write', 'edit', 'str_replace_editor']
 const containers = ['run_code', 'subagent', 'subagent_fork', 'workflow', 'ralph']

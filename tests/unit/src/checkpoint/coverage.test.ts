@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { coverageGaps } from '../../../../src/checkpoint/coverage.ts'
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
+import { sessionId } from '../../../../src/ids.ts'
 import { foldLedger } from '../../../../src/ledger/ledger.ts'
 import type { LogEvent } from '../../../../src/turn/log-event.ts'
 import { indexTurns, type ToolCall } from '../../../../src/turn/turn-index.ts'
@@ -70,6 +71,15 @@ test('a command of a subagent is named by its tool', () => {
   })
 
   expect(gaps([], { more: [of('bash', 'child'), of('read', 'child'), of('bash', root)] })).toEqual([{ reason: 'command', count: 1, names: ['bash'] }])
+})
+
+// Every subagent ends with a report, so every delegation was said to have changed files unseen.
+test('the report a subagent ends with is no command', () => {
+  const report: JournalEntry = {
+    kind: 'seen', turn: { startSeq: 0, number: 1 }, call: { callId: 'c', tool: 'report', sessionId: sessionId('child') }, atMs: 0,
+  }
+
+  expect(gaps([], { more: [report] })).toEqual([])
 })
 
 test('a change booked on a turn that had ended is named', () => {

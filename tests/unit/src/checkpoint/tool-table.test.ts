@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { callLabel, toolKind } from '../../../../src/checkpoint/tool-table.ts'
 
 test.each([
-  ['read', 'reader'], ['todo_write', 'reader'], ['write', 'file'], ['edit', 'file'], ['run_code', 'container'],
+  ['read', 'reader'], ['todo_write', 'reader'], ['schedule_create', 'reader'], ['session_search', 'reader'], ['write', 'file'], ['edit', 'file'], ['run_code', 'container'],
   ['subagent', 'container'], ['bash', 'command'], ['terminal_send', 'command'], ['mcp__db__query', 'command'], ['constructor', 'command'],
 ])('%s is a %s', (name, kind) => {
   expect(toolKind(name, {})).toBe(kind)
