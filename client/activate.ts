@@ -90,6 +90,13 @@ function wire(ctx: ClientContext, react: React, health: Health): void {
     }
   }))
 
+  // ui-commands tells this page, and only this one, that a line typed in its composer has run.
+  health.guard('typed commands', () => ctx.on?.('command/executed', (sessionId, name, result) => {
+    const { kind, sourceEventSeq } = (result ?? {}) as { kind?: unknown; sourceEventSeq?: unknown }
+    if (kind !== 'success' || typeof sourceEventSeq !== 'number' || (name !== COMMAND && name !== command.peek())) return
+    storeOf(String(sessionId))?.rolledBackByCommand(sourceEventSeq)
+  }))
+
   health.guard('dialog', () => ctx.effect(() => {
     const host = document.createElement('div')
     host.dataset.turnback = 'dialog'

@@ -1,8 +1,10 @@
-import { service, type ClientContext } from './context.ts'
+import { service, type ClientContext, type Observable } from './context.ts'
 
 /** The composer of one session. Nothing here can reach another session's: everything goes through its scope. */
 export interface Composer {
   draft(): string
+  /** Resolves when no submission is under way: a command's own line is still in the draft while it runs. */
+  settled(): Promise<void>
   setDraft(text: string): void
   /** Puts stored pictures back as unsent ones; answers how many could not be. */
   addImages(attachmentIds: readonly string[]): Promise<number>
@@ -15,7 +17,7 @@ interface Input {
   addImages?(ids: readonly string[]): boolean
   addAttachments?(ids: readonly string[]): boolean
   notify?(level: 'info' | 'error', text: string): void
-  readonly state?: { getSnapshot(): { readonly draft?: string } }
+  readonly state?: Observable<{ readonly draft?: string; readonly phase?: string }>
 }
 interface Draft {
   readonly id: string
@@ -52,6 +54,7 @@ export function composerOf(ctx: ClientContext, sessionId: string): Composer | un
 
   return {
     draft: () => input.state?.getSnapshot().draft ?? '',
+    settled: () => whenSettled(input.state),
     setDraft: (text) => input.setDraft(text),
     notify: (level, text) => input.notify?.(level, text),
     focus: () => document
@@ -68,6 +71,24 @@ export function composerOf(ctx: ClientContext, sessionId: string): Composer | un
       return attachmentIds.length
     },
   }
+}
+
+/** Phases of the composer's submission (input/contract.ts `InputState.phase`). A host that never ends one is not waited for. */
+const busyPhases: ReadonlySet<string> = new Set(['submitting', 'adjudicating'])
+const SETTLE_MS = 3000
+
+function whenSettled(state: Input['state']): Promise<void> {
+  const isBusy = () => busyPhases.has(state?.getSnapshot().phase ?? '')
+  if (state === undefined || !isBusy()) return Promise.resolve()
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer)
+      stop()
+      resolve()
+    }
+    const timer = setTimeout(end, SETTLE_MS)
+    const stop = state.subscribe(() => (isBusy() ? undefined : end()))
+  })
 }
 
 async function readImage(reader: AttachmentReader | undefined, id: string): Promise<File | undefined> {

@@ -8,6 +8,12 @@ export interface PageMarker extends MarkerSpan {
   readonly op: string
 }
 
+/** A message that left the conversation; `images` are attachment ids of the session. */
+export interface WithdrawnPrompt {
+  readonly text: string
+  readonly images: readonly string[]
+}
+
 /** What we read of one session in the page. Every read is of this moment; `subscribe` tells when to read again. */
 export interface SessionView {
   isRunning(): boolean
@@ -20,6 +26,8 @@ export interface SessionView {
   rows(ourCommands: ReadonlySet<string>): readonly ChatRow[]
   markers(): readonly PageMarker[]
   turnOfMessage(messageId: string): number | undefined
+  /** The person's message that began the turn a marker goes back to, as far as it is loaded. */
+  promptAt(marker: MarkerSpan): WithdrawnPrompt | undefined
   subscribe(listener: () => void): () => void
 }
 
@@ -37,8 +45,16 @@ interface ChatNode {
 }
 interface FlatNode {
   readonly kind?: string
+  readonly seq?: number
+  readonly content?: readonly UserBlock[]
   readonly messageId?: string
   readonly turn?: number
+}
+/** A block of a person's message, as it stands in the log. */
+interface UserBlock {
+  readonly type?: string
+  readonly text?: string
+  readonly attachment?: { readonly attachmentId?: string }
 }
 interface Conversation {
   readonly chat?: Chat
@@ -65,6 +81,7 @@ export function createSessionView(ctx: ClientContext, id: string): SessionView |
   const conversation = () => (session.getSnapshot() ?? {}) as Conversation
   const chat = (): Chat => (conversation().chat ?? chatSource?.getSnapshot() ?? {}) as Chat
   const node = (key: string) => chat().nodes?.get?.(key)
+  const flatNodes = () => conversation().nodes ?? chat().legacy?.nodes ?? []
 
   return {
     isRunning: () => conversation().running === true,
@@ -77,8 +94,7 @@ export function createSessionView(ctx: ClientContext, id: string): SessionView |
     }),
     markers: () => mergeMarkers(pushedMarkers(projection), drawnMarkers(chat())),
     turnOfMessage(messageId) {
-      const flat = conversation().nodes ?? chat().legacy?.nodes ?? []
-      const known = flat.find((entry) => entry.kind === 'assistant' && entry.messageId === messageId)
+      const known = flatNodes().find((entry) => entry.kind === 'assistant' && entry.messageId === messageId)
       if (known?.turn !== undefined) return known.turn
       for (const entry of chat().nodes?.values?.() ?? []) {
         const data = entry.data as { turn?: number; finalNode?: { messageId?: string } } | undefined
@@ -86,10 +102,21 @@ export function createSessionView(ctx: ClientContext, id: string): SessionView |
       }
       return undefined
     },
+    promptAt({ startSeq, seq }) {
+      const message = flatNodes().find((entry) => entry.kind === 'user' && entry.seq !== undefined && entry.seq > startSeq && entry.seq < seq)
+      return message === undefined ? undefined : promptOf(message.content ?? [])
+    },
     subscribe(listener) {
       const stops = [session, chatSource, projection].flatMap((source) => (source === undefined ? [] : [source.subscribe(listener)]))
       return () => stops.forEach((stop) => stop())
     },
+  }
+}
+
+function promptOf(content: readonly UserBlock[]): WithdrawnPrompt {
+  return {
+    text: content.flatMap(({ type, text }) => (type === 'text' && text !== undefined ? [text] : [])).join('\n'),
+    images: content.flatMap(({ attachment }) => attachment?.attachmentId ?? []),
   }
 }
 

@@ -1,10 +1,10 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals'
 import type { Failure } from '../../src/protocol/failure.ts'
-import { COMMAND, type OpSummary, type Preview } from '../../src/protocol/requests.ts'
+import { COMMAND, type OpSummary } from '../../src/protocol/requests.ts'
 import { hiddenRows, nothingLeft, type Hidden } from '../../src/surface/hidden.ts'
 import type { Composer } from '../dsh/composer.ts'
 import type { CommandRun, Remote } from '../dsh/remote.ts'
-import type { PageMarker, SessionView } from '../dsh/session-view.ts'
+import type { PageMarker, SessionView, WithdrawnPrompt } from '../dsh/session-view.ts'
 import { idle, nextPhase, type FlowEvent, type Phase, type Problem } from './rollback-flow.ts'
 
 export interface RollbackStoreDeps {
@@ -44,6 +44,8 @@ export interface RollbackStore {
   /** Undo from a marker's bar; the command's row says what happened. */
   undoFromBar(): Promise<void>
   insertPrompt(): void
+  /** A typed command rolled back: its marker is the event `markerSeq`, which may still be on its way. */
+  rolledBackByCommand(markerSeq: number): void
   close(): void
   /** Once the dialog is gone: back to the button it was opened from, or to the composer after a rollback. */
   returnFocus(): void
@@ -68,6 +70,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   let opener: HTMLElement | undefined
   let abort: AbortController | undefined
   let opsAsked = false
+  let awaitedMarker: number | undefined
 
   const send = (event: FlowEvent) => {
     phase.value = nextPhase(phase.peek(), event)
@@ -93,6 +96,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (!sameHidden(next, hidden.peek())) hidden.value = next
     empty.value = found.length > 0 && !view.hasMore() && nothingLeft(rows, next)
     if (newMarkers && opsAsked) loadOps()
+    promptOfAwaited()
   })
   look()
   const unsubscribe = view.subscribe(look)
@@ -131,11 +135,11 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (run.kind === 'failed' && op === undefined) return refused(request, { kind: 'failure', failure: run.failure })
     send({ kind: 'applied', request, ...(op === undefined ? {} : { op }) })
     loadOps()
-    await restorePrompt(ready.preview)
+    await restorePrompt(ready.preview.prompt)
   }
 
   /** The withdrawn prompt goes into an empty composer only; a draft is the person's and stays. */
-  async function restorePrompt({ prompt }: Preview) {
+  async function restorePrompt(prompt: WithdrawnPrompt) {
     const composer = deps.composer()
     const text = prompt.text.trim() === '' ? undefined : prompt.text
     waitingPrompt.value = undefined
@@ -147,6 +151,15 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (text !== undefined) composer.setDraft(text)
     const lostImages = prompt.images.length === 0 ? 0 : await composer.addImages(prompt.images)
     send({ kind: 'prompt', prompt: text === undefined ? 'none' : 'restored', lostImages })
+  }
+
+  function promptOfAwaited() {
+    const marker = markers.peek().find(({ seq }) => seq === awaitedMarker)
+    if (marker === undefined) return
+    awaitedMarker = undefined
+    const prompt = view.promptAt(marker)
+    if (prompt === undefined) return
+    void (deps.composer()?.settled() ?? Promise.resolve()).then(() => restorePrompt(prompt))
   }
 
   const runUndo = () => remote.run(sessionId, `/${deps.command()} undo`)
@@ -187,6 +200,10 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       waitingPrompt.value = undefined
       const current = phase.peek()
       if (current.kind === 'done') send({ kind: 'prompt', prompt: 'restored', lostImages: current.lostImages })
+    },
+    rolledBackByCommand(markerSeq) {
+      awaitedMarker = markerSeq
+      promptOfAwaited()
     },
     close() {
       const before = phase.peek()

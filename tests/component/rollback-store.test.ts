@@ -125,6 +125,36 @@ test('a prompt without words leaves the composer alone', async () => {
   expect(store.waitingPrompt.value).toBeUndefined()
 })
 
+test('a typed rollback brings the withdrawn prompt back once its marker is there and the composer is done with the line', async () => {
+  const { composer, state } = fakeComposer('/rollback 2')
+  const submission = later<void>()
+  state.settled = submission.promise
+  const session = fakeView({ prompt: { text: 'do it', images: ['one'] } })
+  const store = aStore({ remote: scriptedRemote().remote, view: session.view, composer: () => composer })
+
+  store.rolledBackByCommand(40)
+  session.publish({ markers: [{ seq: 40, startSeq: 20, turn: 2, op: 'op000000' }] })
+  await settle()
+  expect(state.draft).toBe('/rollback 2')
+  state.draft = ''
+  submission.resolve()
+  await settle()
+
+  expect(state.draft).toBe('do it')
+  expect(state.images).toEqual(['one'])
+})
+
+test('a marker that came from elsewhere leaves the composer alone', async () => {
+  const { composer, state } = fakeComposer()
+  const session = fakeView({ prompt: { text: 'do it', images: [] } })
+  aStore({ remote: scriptedRemote().remote, view: session.view, composer: () => composer })
+
+  session.publish({ markers: [{ seq: 40, startSeq: 20, turn: 2, op: 'op000000' }] })
+  await settle()
+
+  expect(state.draft).toBe('')
+})
+
 test('undo from the result runs the undo command and tells its answer', async () => {
   const { remote, lines } = scriptedRemote({ ...goingWell(aPreview()), run: [{ kind: 'done', text: 'Rolled back.' }, { kind: 'done', text: 'Undone.' }] })
   const store = aStore({ remote, command: () => 'turnback' })

@@ -90,8 +90,8 @@ export const goingWell = (preview: Preview, op: OpSummary = anOp()) => ({
   timeline: [ok({ turns: [], ops: [op] })],
 } as const)
 
-export function fakeView(start: { rows?: readonly ChatRow[]; markers?: readonly PageMarker[]; running?: boolean; offered?: boolean } = {}) {
-  const state = { rows: [] as readonly ChatRow[], markers: [] as readonly PageMarker[], running: false, offered: true, ...start }
+export function fakeView(start: { rows?: readonly ChatRow[]; markers?: readonly PageMarker[]; running?: boolean; offered?: boolean; prompt?: { text: string; images: string[] } } = {}) {
+  const state = { rows: [] as readonly ChatRow[], markers: [] as readonly PageMarker[], running: false, offered: true, prompt: undefined as { text: string; images: string[] } | undefined, ...start }
   const listeners = new Set<() => void>()
   let walks = 0
   const view: SessionView = {
@@ -104,6 +104,7 @@ export function fakeView(start: { rows?: readonly ChatRow[]; markers?: readonly 
       return state.rows
     },
     markers: () => state.markers,
+    promptAt: () => state.prompt,
     turnOfMessage: (messageId) => ({ 'message-2': 2 })[messageId],
     subscribe(listener) {
       listeners.add(listener)
@@ -123,9 +124,10 @@ export function fakeView(start: { rows?: readonly ChatRow[]; markers?: readonly 
 }
 
 export function fakeComposer(draft = '') {
-  const state = { draft, focused: 0, notices: [] as string[], images: [] as string[] }
+  const state = { draft, focused: 0, notices: [] as string[], images: [] as string[], settled: Promise.resolve() as Promise<void> }
   const composer: Composer = {
     draft: () => state.draft,
+    settled: () => state.settled,
     setDraft: (text) => {
       state.draft = text
     },
