@@ -4,7 +4,7 @@ import { planId, type OpId, type PlanId, type SessionId } from '../../src/ids.ts
 import type { StandingOp } from '../../src/ledger/ledger.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview, TurnRow } from '../../src/protocol/requests.ts'
-import { planUndo } from '../../src/restore/plan.ts'
+import { planUndo, type RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { inMaintenance, sandboxMode, whyBusy } from '../dsh/agents.ts'
 import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
@@ -51,6 +51,10 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
     return session.ok ? draftRollback(deps, { session: session.value, agent: deps.agents.get(id), turn, scope, putBack }) : session
   }
 
+  /** Our writes do not go through the host's sandbox, so its mode is asked here. */
+  const mayNotWrite = (agent: ForeignAgent, plan: RestorePlan): boolean =>
+    plan.rows.some(row => ['write', 'recreate', 'delete'].includes(row.decision.kind)) && sandboxMode(deps.ctx, agent) === 'read-only'
+
   /** One op at a time: over all hosts by the lock, against turns by maintenance. */
   const exclusively = async (agent: ForeignAgent, run: (signal: AbortSignal) => Promise<Result<Operation, Refusal>>): Promise<Result<Operation, Refusal>> => {
     const busy = whyBusy(deps.ctx, agent)
@@ -72,8 +76,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       if (!drafted.ok) return fail({ failure: drafted.failure })
       const isStale = request.token !== undefined && request.token !== drafted.value.token
       if (isStale) return fail({ failure: failure('stale'), preview: previewOf(deps, drafted.value, agent) })
-      const writes = drafted.value.plan.rows.some(row => ['write', 'recreate', 'delete'].includes(row.decision.kind))
-      if (writes && sandboxMode(deps.ctx, agent) === 'read-only') return fail({ failure: failure('read-only') })
+      if (mayNotWrite(agent, drafted.value.plan)) return fail({ failure: failure('read-only') })
       const around = previewOf(deps, drafted.value, agent)
       const done = await runRollback(deps, drafted.value, signal)
       return done.ok ? ok({ ...done.value, around }) : fail({ failure: done.failure })
@@ -124,6 +127,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       if (last === undefined) return fail({ failure: failure('nothing-to-undo') })
       const plan = planUndo(last, await lookAtAll(deps, last.begin.rows.map(row => row.path)), noPaths)
       if (plan.rows.length === 0) return fail({ failure: failure('nothing-to-undo') })
+      if (mayNotWrite(agent, plan)) return fail({ failure: failure('read-only') })
       const done = await runUndo(deps, { session: agent.session, records: records.value, plan, of: last.begin.op }, signal)
       return done.ok ? done : fail({ failure: done.failure })
     }),

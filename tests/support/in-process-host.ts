@@ -171,6 +171,7 @@ async function startHost(world: World, options: HostOptions, stopped: () => void
   await mount('dsh-bash-local', { cwd: world.ws })
   await mount('dsh-shell-env')
   await mount('dsh-tool-bash', { enableRunInBackground: has('jobs') })
+  if (has('jobs')) await mount('dsh-tool-jobs', {})
   if (options.tools !== undefined) await mount('dsh-code-runtime-worker-thread', {})
   await mount('dsh-subagent')
   await mount('dsh-subagent-spawn-in-process', { providerName: 'spawn' })
