@@ -10,7 +10,7 @@ export function createHealth(log: (line: string) => void): Health {
   const problems: { part: string; detail: string }[] = []
   const report = (part: string, cause: unknown) => {
     const detail = cause instanceof Error ? cause.message : String(cause)
-    if (problems.some((known) => known.part === part && known.detail === detail)) return
+    if (problems.some(known => known.part === part && known.detail === detail)) return
     problems.push({ part, detail })
     log(`[turnback] ${part}: ${detail}`)
   }

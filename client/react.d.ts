@@ -1,4 +1,4 @@
-/** The members of React 18 that client/dsh/react-bridge.ts needs; the host serves the module, its types are not installed. */
+/** The members of React 18 that dsh/react-bridge.ts needs; the host serves the module, its types are not installed. */
 declare module 'react' {
   export function createElement(type: unknown, props: object | null, ...children: readonly unknown[]): unknown
   export function useRef<T>(initial: T): { current: T }

@@ -133,6 +133,7 @@ export const uiEn = {
   'bar.files.none': 'no files changed',
   'bar.files.undone': 'file changes undone',
   'bar.files.conversation': 'conversation only',
+  'bar.details': 'Details',
   'bar.undo': 'Undo files',
   'bar.undo.running': 'Undoing…',
 

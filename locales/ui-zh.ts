@@ -135,6 +135,7 @@ export const uiZh = {
   'bar.files.none': '未改动文件',
   'bar.files.undone': '文件改动已撤销',
   'bar.files.conversation': '仅回退对话',
+  'bar.details': '详情',
   'bar.undo': '撤销文件改动',
   'bar.undo.running': '正在撤销…',
 

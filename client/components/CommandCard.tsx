@@ -11,6 +11,8 @@ export interface CommandCardProps {
 export const CommandCard = ({ line, text, tone }: CommandCardProps) => (
   <div class={css.card} data-tone={tone}>
     <code class={css.line}>{line}</code>
-    <pre class={css.text} tabIndex={text.length > 600 ? 0 : undefined}>{text}</pre>
+    <pre class={css.text} tabIndex={text.length > 600 ? 0 : undefined}>
+      {text}
+    </pre>
   </div>
 )

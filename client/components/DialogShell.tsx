@@ -45,14 +45,14 @@ export function DialogShell({ titleId, onDismiss, onClosed, children }: DialogSh
       ref={dialog}
       class={css.dialog}
       aria-labelledby={titleId}
-      onCancel={(event) => {
+      onCancel={event => {
         event.preventDefault()
         onDismiss()
       }}
-      onPointerDown={(event) => {
+      onPointerDown={event => {
         pressedOutside.current = event.target === dialog.current
       }}
-      onClick={(event) => {
+      onClick={event => {
         // Selecting text and letting go outside is no click outside.
         if (event.target === dialog.current && pressedOutside.current) onDismiss()
       }}

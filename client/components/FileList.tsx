@@ -25,29 +25,48 @@ const rowHeights: Record<Group, number> = { keep: 56, write: 32, recreate: 32, d
 
 /** The files of a preview, grouped by what happens to them. Files that stay as they are are only counted. */
 export function FileList({ rows, putBack, changed, t, onChoose }: FileListProps) {
-  const unchanged = rows.filter((row) => row.action === 'none').length
+  const unchanged = rows.filter(row => row.action === 'none').length
   return (
     <div class={css.files}>
       {rows.length === unchanged && <p class={css.note}>{t('files.none')}</p>}
-      {groups.map((group) => {
-        const members = rows.filter((row) => row.action === group).sort((a, b) => Number(changed?.has(b.path) ?? 0) - Number(changed?.has(a.path) ?? 0))
+      {groups.map(group => {
+        const members = rows
+          .filter(row => row.action === group)
+          .sort((a, b) => Number(changed?.has(b.path) ?? 0) - Number(changed?.has(a.path) ?? 0))
         if (members.length === 0) return null
         const title = t(`files.group.${group}`)
         return (
           <details key={group} class={css.group} open={members.length <= OPEN}>
-            <summary class={css.heading}>{title} <span class={css.count}>{members.length}</span></summary>
-            <WindowedList items={members} rowHeight={rowHeights[group]} class={css.list} label={title} render={(row) => (
-              <li key={row.path} class={css.row} style={{ minHeight: `${rowHeights[group]}px` }} data-changed={changed?.has(row.path) || undefined}>
-                <div class={css.what}>
-                  <FilePath shown={row.shown} />
-                  <Why row={row} t={t} />
-                </div>
-                {changed?.has(row.path) && <span class={css.fresh}>{t('files.changed')}</span>}
-                {row.action === 'keep' && row.putBackAction !== undefined
-                  ? <Choice row={row} chosen={putBack.has(row.path)} t={t} onChoose={onChoose} />
-                  : <span class={css.tag} data-action={group}>{t(`files.tag.${group}`)}</span>}
-              </li>
-            )} />
+            <summary class={css.heading}>
+              {title} <span class={css.count}>{members.length}</span>
+            </summary>
+            <WindowedList
+              items={members}
+              rowHeight={rowHeights[group]}
+              class={css.list}
+              label={title}
+              render={row => (
+                <li
+                  key={row.path}
+                  class={css.row}
+                  style={{ minHeight: `${rowHeights[group]}px` }}
+                  data-changed={changed?.has(row.path) || undefined}
+                >
+                  <div class={css.what}>
+                    <FilePath shown={row.shown} />
+                    <Why row={row} t={t} />
+                  </div>
+                  {changed?.has(row.path) && <span class={css.fresh}>{t('files.changed')}</span>}
+                  {row.action === 'keep' && row.putBackAction !== undefined ? (
+                    <Choice row={row} chosen={putBack.has(row.path)} t={t} onChoose={onChoose} />
+                  ) : (
+                    <span class={css.tag} data-action={group}>
+                      {t(`files.tag.${group}`)}
+                    </span>
+                  )}
+                </li>
+              )}
+            />
           </details>
         )
       })}
@@ -72,7 +91,12 @@ interface ChoiceProps {
 function Choice({ row, chosen, t, onChoose }: ChoiceProps) {
   const option = (value: boolean, label: string) => (
     <label class={css.option} data-chosen={chosen === value || undefined}>
-      <input type="radio" name={`turnback-${row.path}`} checked={chosen === value} onChange={() => onChoose(row.path, value)} />
+      <input
+        type="radio"
+        name={`turnback-${row.path}`}
+        checked={chosen === value}
+        onChange={() => onChoose(row.path, value)}
+      />
       {label}
     </label>
   )

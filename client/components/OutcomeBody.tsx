@@ -4,10 +4,8 @@ import type { OpSummary, Preview } from '../../src/protocol/requests.ts'
 import { changedOutcomes, type PromptPhase, type UndoPhase } from '../state/rollback-flow.ts'
 import css from './RollbackDialog.module.css'
 import fileCss from './FileList.module.css'
-import { FilePath } from './FilePath.tsx'
+import { OutcomeList } from './OutcomeList.tsx'
 import { ProblemText } from './ProblemText.tsx'
-import { reasonText } from './reason-text.ts'
-import { WindowedList } from './WindowedList.tsx'
 
 export interface OutcomeBodyProps {
   readonly preview: Preview
@@ -22,16 +20,17 @@ export interface OutcomeBodyProps {
 /** What happened: counts first, then each file. What failed is said before what worked. */
 export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsertPrompt }: OutcomeBodyProps) {
   const outcomes = op === undefined ? [] : changedOutcomes(op)
-  const of = (result: Outcome['result']) => outcomes.filter((outcome) => outcome.result === result).length
-  const shown = new Map(preview.rows.map((row) => [row.path, row.shown]))
-  const rows = [...outcomes].sort((a, b) => order(a) - order(b))
+  const of = (result: Outcome['result']) => outcomes.filter(outcome => outcome.result === result).length
+  const shown = new Map(preview.rows.map(row => [row.path, row.shown]))
   return (
     <>
       <div class={css.section} role="status">
         <p class={css.lead}>{t.count('done.turns', preview.turns.length)}</p>
-        {op === undefined
-          ? <p class={css.lead}>{t('done.unknown')}</p>
-          : <p class={css.lead}>{of('restored') === 0 ? t('done.files.none') : t.count('done.files', of('restored'))}</p>}
+        {op === undefined ? (
+          <p class={css.lead}>{t('done.unknown')}</p>
+        ) : (
+          <p class={css.lead}>{of('restored') === 0 ? t('done.files.none') : t.count('done.files', of('restored'))}</p>
+        )}
         {of('failed') > 0 && <p class={css.problem}>{t.count('done.failed', of('failed'))}</p>}
         {of('kept') > 0 && <p class={css.lead}>{t.count('done.kept', of('kept'))}</p>}
         {prompt === 'restored' && <p class={css.note}>{t('prompt.restored')}</p>}
@@ -40,32 +39,25 @@ export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsert
         {undo.kind === 'done' && <p class={css.lead}>{t('done.undo.done')}</p>}
       </div>
       {undo.kind === 'done' && undo.text !== '' && <pre class={css.said}>{undo.text}</pre>}
-      {undo.kind === 'failed' && <div class={css.section}><p class={css.problem}>{t('done.undo.failed')}</p><ProblemText problem={undo.problem} t={t} /></div>}
+      {undo.kind === 'failed' && (
+        <div class={css.section}>
+          <p class={css.problem}>{t('done.undo.failed')}</p>
+          <ProblemText problem={undo.problem} t={t} />
+        </div>
+      )}
       {prompt === 'beside-draft' && (
         <p class={css.offer}>
           <span>{t('prompt.kept-draft')}</span>
-          <button type="button" class={css.small} onClick={onInsertPrompt}>{t('prompt.insert')}</button>
+          <button type="button" class={css.small} onClick={onInsertPrompt}>
+            {t('prompt.insert')}
+          </button>
         </p>
       )}
-      {rows.length > 0 && (
+      {outcomes.length > 0 && (
         <section class={fileCss.group}>
-          <WindowedList items={rows} rowHeight={32} class={fileCss.list} label={t('files.title')} render={(outcome) => (
-            <li key={outcome.path} class={fileCss.row} style={{ minHeight: '32px' }}>
-              <div class={fileCss.what}>
-                <FilePath shown={shown.get(outcome.path) ?? outcome.path} />
-                {outcome.reason !== undefined && outcome.result !== 'restored' && <span class={fileCss.why}>{reasonText(outcome.reason, t)}</span>}
-              </div>
-              <span class={fileCss.tag} data-action={outcome.result}>{t(resultKey(outcome))}</span>
-            </li>
-          )} />
+          <OutcomeList outcomes={outcomes} t={t} shown={path => shown.get(path) ?? path} />
         </section>
       )}
     </>
   )
 }
-
-const ranks: Record<Outcome['result'], number> = { failed: 0, kept: 1, skipped: 2, restored: 3 }
-const order = (outcome: Outcome) => ranks[outcome.result]
-
-const resultKey = ({ result, action }: Outcome) =>
-  (result === 'restored' && action === 'delete' ? 'done.result.deleted' : `done.result.${result}` as const)

@@ -15,16 +15,23 @@ export interface PreviewBodyProps {
 /** Turns listed by name before the rest is only counted. */
 const MAX_TURNS = 6
 
-/** What a rollback would do, in the order of weight: conversation, what is not covered, files, what stays. The file list can be long, so warnings stand before it. */
+/**
+ * What a rollback would do, in the order of weight: conversation, what is not covered, files, what
+ * stays. The file list can be long, so warnings stand before it.
+ */
 export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewBodyProps) {
   const moreTurns = preview.turns.length - MAX_TURNS
-  const untouched = preview.untouched.flatMap((name) => {
+  const untouched = preview.untouched.flatMap(name => {
     const key = `untouched.${name}`
     return hasText(key) ? [t(key)] : []
   })
   return (
     <>
-      {changed !== undefined && <p class={css.stale} role="alert"><WarningIcon /> <span>{t('stale.notice')}</span></p>}
+      {changed !== undefined && (
+        <p class={css.stale} role="alert">
+          <WarningIcon /> <span>{t('stale.notice')}</span>
+        </p>
+      )}
       <section class={css.section}>
         <h3 class={css.heading}>{t.count('leaves.title', preview.turns.length)}</h3>
         <ul class={css.turns}>
@@ -40,24 +47,40 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
       </section>
       {preview.gaps.length > 0 && (
         <section class={css.warning}>
-          <h3 class={css.heading}><WarningIcon /> {t('gaps.title')}</h3>
-          {preview.gaps.map((gap) => <GapLine key={gap.reason} gap={gap} t={t} />)}
+          <h3 class={css.heading}>
+            <WarningIcon /> {t('gaps.title')}
+          </h3>
+          {preview.gaps.map(gap => (
+            <GapLine key={gap.reason} gap={gap} t={t} />
+          ))}
         </section>
       )}
       <section class={css.section}>
         <h3 class={css.heading}>{t('files.title')}</h3>
         <FileList rows={preview.rows} putBack={putBack} changed={changed} t={t} onChoose={onChoose} />
         {preview.folders.length > 0 && (
-          <p class={css.note}>{t.count('files.folders', preview.folders.length)} <Names names={preview.folders} t={t} /></p>
+          <p class={css.note}>
+            {t.count('files.folders', preview.folders.length)} <Names names={preview.folders} t={t} />
+          </p>
         )}
       </section>
       {preview.queued.length > 0 && (
         <section class={css.section}>
           <p class={css.note}>{t.count('queued.title', preview.queued.length)}</p>
-          <ul class={css.turns}>{preview.queued.map((words) => <li key={words} class={css.words}>{words}</li>)}</ul>
+          <ul class={css.turns}>
+            {preview.queued.map(words => (
+              <li key={words} class={css.words}>
+                {words}
+              </li>
+            ))}
+          </ul>
         </section>
       )}
-      {untouched.length > 0 && <p class={css.note}>{t('untouched.title')} {untouched.join(t.locale === 'zh' ? '、' : ', ')}</p>}
+      {untouched.length > 0 && (
+        <p class={css.note}>
+          {t('untouched.title')} {untouched.join(t.locale === 'zh' ? '、' : ', ')}
+        </p>
+      )}
       {preview.rows.length > 0 && <p class={css.note}>{t('files.rescue')}</p>}
     </>
   )
@@ -73,10 +96,22 @@ function GapLine({ gap, t }: { readonly gap: Gap; readonly t: Translator }) {
 }
 
 /** Names in code type; long ones are cut by the style. */
-function Names({ names, more = 0, t }: { readonly names: readonly string[]; readonly more?: number; readonly t: Translator }) {
+function Names({
+  names,
+  more = 0,
+  t,
+}: {
+  readonly names: readonly string[]
+  readonly more?: number
+  readonly t: Translator
+}) {
   return (
     <span class={css.names}>
-      {names.map((name) => <code key={name} class={css.code} title={name}>{name}</code>)}
+      {names.map(name => (
+        <code key={name} class={css.code} title={name}>
+          {name}
+        </code>
+      ))}
       {more > 0 && <span class={css.words}>{t('gaps.more', { count: more })}</span>}
     </span>
   )

@@ -18,7 +18,7 @@ export const RollbackButton = ({ label, unavailable, outdent, onOpen }: Rollback
     aria-label={label}
     aria-disabled={unavailable !== undefined}
     title={unavailable ?? label}
-    onClick={(event) => (unavailable === undefined ? onOpen(event.currentTarget) : undefined)}
+    onClick={event => (unavailable === undefined ? onOpen(event.currentTarget) : undefined)}
   >
     <RollbackIcon />
   </button>

@@ -36,13 +36,29 @@ export function RollbackDialog(props: RollbackDialogProps) {
   return (
     <DialogShell titleId={TITLE_ID} onDismiss={onClose} onClosed={onClosed}>
       <header class={css.header}>
-        <h2 id={TITLE_ID} class={css.title}>{title}</h2>
-        <button type="button" class={css.close} aria-label={t('dialog.close')} aria-disabled={phase.kind === 'applying'} onClick={onClose}><CloseIcon /></button>
+        <h2 id={TITLE_ID} class={css.title}>
+          {title}
+        </h2>
+        <button
+          type="button"
+          class={css.close}
+          aria-label={t('dialog.close')}
+          aria-disabled={phase.kind === 'applying'}
+          onClick={onClose}
+        >
+          <CloseIcon />
+        </button>
       </header>
-      <div ref={body} class={css.body} data-scroll tabIndex={-1}><Body {...props} /></div>
-      <footer class={css.footer}><Buttons {...props} /></footer>
+      <div ref={body} class={css.body} data-scroll tabIndex={-1}>
+        <Body {...props} />
+      </div>
+      <footer class={css.footer}>
+        <Buttons {...props} />
+      </footer>
       {/* Loading and readiness are told to those who do not see them; results are told by their own region. */}
-      <p class={css.unseen} role="status">{announcement(phase, t)}</p>
+      <p class={css.unseen} role="status">
+        {announcement(phase, t)}
+      </p>
     </DialogShell>
   )
 }
@@ -52,13 +68,39 @@ function Body({ phase, t, onChoose, onInsertPrompt }: RollbackDialogProps) {
     case 'loading':
       return <p class={css.waiting}>{t('dialog.loading')}</p>
     case 'ready':
-      return <PreviewBody preview={phase.preview} putBack={phase.putBack} changed={phase.changed} t={t} onChoose={onChoose} />
+      return (
+        <PreviewBody
+          preview={phase.preview}
+          putBack={phase.putBack}
+          changed={phase.changed}
+          t={t}
+          onChoose={onChoose}
+        />
+      )
     case 'applying':
-      return <div class={css.still} aria-busy="true"><PreviewBody preview={phase.preview} putBack={phase.putBack} t={t} onChoose={() => {}} /></div>
+      return (
+        <div class={css.still} aria-busy="true">
+          <PreviewBody preview={phase.preview} putBack={phase.putBack} t={t} onChoose={() => {}} />
+        </div>
+      )
     case 'failed':
-      return <div class={css.section} role="alert"><ProblemText problem={phase.problem} t={t} /></div>
+      return (
+        <div class={css.section} role="alert">
+          <ProblemText problem={phase.problem} t={t} />
+        </div>
+      )
     case 'done':
-      return <OutcomeBody preview={phase.preview} op={phase.op} undo={phase.undo} prompt={phase.prompt} lostImages={phase.lostImages} t={t} onInsertPrompt={onInsertPrompt} />
+      return (
+        <OutcomeBody
+          preview={phase.preview}
+          op={phase.op}
+          undo={phase.undo}
+          prompt={phase.prompt}
+          lostImages={phase.lostImages}
+          t={t}
+          onInsertPrompt={onInsertPrompt}
+        />
+      )
   }
 }
 
@@ -76,15 +118,23 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
       <button ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying} onClick={onClose}>
         {t(ended ? 'dialog.close' : 'dialog.cancel')}
       </button>
-      {phase.kind === 'failed' && <button type="button" class={css.primary} onClick={onRetry}>{t('dialog.retry')}</button>}
+      {phase.kind === 'failed' && (
+        <button type="button" class={css.primary} onClick={onRetry}>
+          {t('dialog.retry')}
+        </button>
+      )}
       {(phase.kind === 'ready' || phase.kind === 'applying') && (
         <button type="button" class={css.primary} aria-disabled={applying} onClick={applying ? undefined : onConfirm}>
           {applying ? t('dialog.applying') : confirmLabel(phase, t)}
         </button>
       )}
-      {phase.kind === 'done' && changedFiles(phase) && (phase.undo.kind === 'offered' || phase.undo.kind === 'failed') && (
-        <button type="button" class={css.plain} onClick={onUndo}>{t('done.undo')}</button>
-      )}
+      {phase.kind === 'done' &&
+        changedFiles(phase) &&
+        (phase.undo.kind === 'offered' || phase.undo.kind === 'failed') && (
+          <button type="button" class={css.plain} onClick={onUndo}>
+            {t('done.undo')}
+          </button>
+        )}
     </>
   )
 }
@@ -99,9 +149,13 @@ const changedFiles = ({ op }: Extract<Phase, { kind: 'done' }>) => op !== undefi
 
 function announcement(phase: Phase, t: Translator): string {
   switch (phase.kind) {
-    case 'loading': return t('dialog.loading')
-    case 'ready': return t('dialog.ready')
-    case 'applying': return t('dialog.applying')
-    default: return ''
+    case 'loading':
+      return t('dialog.loading')
+    case 'ready':
+      return t('dialog.ready')
+    case 'applying':
+      return t('dialog.applying')
+    default:
+      return ''
   }
 }

@@ -32,7 +32,10 @@ interface ConversationService {
 interface AttachmentReader {
   readAttachment?(id: string): Promise<{
     readonly ok: boolean
-    readonly value?: { readonly attachment: { readonly mediaType: string; readonly name?: string }; readonly data: Uint8Array<ArrayBuffer> }
+    readonly value?: {
+      readonly attachment: { readonly mediaType: string; readonly name?: string }
+      readonly data: Uint8Array<ArrayBuffer>
+    }
   }>
 }
 
@@ -55,14 +58,15 @@ export function composerOf(ctx: ClientContext, sessionId: string): Composer | un
   return {
     draft: () => input.state?.getSnapshot().draft ?? '',
     settled: () => whenSettled(input.state),
-    setDraft: (text) => input.setDraft(text),
+    setDraft: text => input.setDraft(text),
     notify: (level, text) => input.notify?.(level, text),
-    focus: () => document
-      .querySelector<HTMLElement>('[data-composer-seat] textarea, [data-composer-seat] [contenteditable="true"]')
-      ?.focus({ preventScroll: true }),
+    focus: () =>
+      document
+        .querySelector<HTMLElement>('[data-composer-seat] textarea, [data-composer-seat] [contenteditable="true"]')
+        ?.focus({ preventScroll: true }),
     async addImages(attachmentIds) {
       const reader = ctx.sessions.binding?.(sessionId)?.session as AttachmentReader | undefined
-      const files = (await Promise.all(attachmentIds.map((id) => readImage(reader, id)))).flatMap((file) => file ?? [])
+      const files = (await Promise.all(attachmentIds.map(id => readImage(reader, id)))).flatMap(file => file ?? [])
       if (files.length === 0) return attachmentIds.length
       const drafts = await createDrafts(conversation, sessionId, files)
       if (drafts.length > 0 && (await add(input, drafts))) return attachmentIds.length - drafts.length
@@ -80,7 +84,7 @@ const SETTLE_MS = 3000
 function whenSettled(state: Input['state']): Promise<void> {
   const isBusy = () => busyPhases.has(state?.getSnapshot().phase ?? '')
   if (state === undefined || !isBusy()) return Promise.resolve()
-  return new Promise((resolve) => {
+  return new Promise(resolve => {
     const end = () => {
       clearTimeout(timer)
       stop()
@@ -103,7 +107,11 @@ async function readImage(reader: AttachmentReader | undefined, id: string): Prom
   }
 }
 
-async function createDrafts(conversation: ConversationService, sessionId: string, files: readonly File[]): Promise<readonly Draft[]> {
+async function createDrafts(
+  conversation: ConversationService,
+  sessionId: string,
+  files: readonly File[],
+): Promise<readonly Draft[]> {
   try {
     return (await (conversation.createDrafts?.(sessionId, files) ?? conversation.createDraftImages?.(files))) ?? []
   } catch {
@@ -116,7 +124,7 @@ async function add(input: Input, drafts: readonly Draft[]): Promise<boolean> {
   const ids = drafts.map(({ id }) => id)
   for (let tries = 0; tries < RETRIES; tries++) {
     if ((input.addAttachments ?? input.addImages)?.call(input, ids) !== false) return true
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    await new Promise(resolve => setTimeout(resolve, RETRY_MS))
   }
   return false
 }

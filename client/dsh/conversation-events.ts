@@ -34,18 +34,19 @@ export interface TurnRowData {
 /** Registers a row kind as soon as the host has a registry for it; it goes with the plugin or the registry. */
 export function registerRow(ctx: ClientContext, health: Health, definition: { readonly kind: string }): void {
   const part = `row ${definition.kind}`
-  const register = (owner: ClientContext, registry: Registry | undefined) => health.guard(part, () => {
-    if (typeof registry?.register !== 'function') throw new Error('the host has no registry for rows of plugins')
-    owner.effect(() => {
-      const dispose = registry.register(definition)
-      return () => (typeof dispose === 'function' ? dispose() : undefined)
-    }, `turnback: ${part}`)
-  })
+  const register = (owner: ClientContext, registry: Registry | undefined) =>
+    health.guard(part, () => {
+      if (typeof registry?.register !== 'function') throw new Error('the host has no registry for rows of plugins')
+      owner.effect(() => {
+        const dispose = registry.register(definition)
+        return () => (typeof dispose === 'function' ? dispose() : undefined)
+      }, `turnback: ${part}`)
+    })
   const present = registryOf(ctx)
   if (present !== undefined) return void register(ctx, present)
   if (typeof ctx.inject !== 'function') return health.report(part, 'the host has no registry for rows of plugins')
   for (const name of ['conversationEvents', 'uiConversation']) {
-    health.guard(part, () => ctx.inject!([name], (child) => register(child, registryOf(child))))
+    health.guard(part, () => ctx.inject!([name], child => register(child, registryOf(child))))
   }
 }
 
@@ -140,6 +141,11 @@ function hasText(event: LogEvent): boolean {
   if (typeof event.surfaceOp === 'object' && event.surfaceOp !== null) return false
   const content = (event.data as { message?: { content?: unknown } } | null)?.message?.content
   if (typeof content === 'string') return content.trim() !== ''
-  return Array.isArray(content) && content.some((block: { type?: unknown; text?: unknown } | null) =>
-    block?.type === 'text' && typeof block.text === 'string' && block.text.trim() !== '')
+  return (
+    Array.isArray(content) &&
+    content.some(
+      (block: { type?: unknown; text?: unknown } | null) =>
+        block?.type === 'text' && typeof block.text === 'string' && block.text.trim() !== '',
+    )
+  )
 }

@@ -15,7 +15,7 @@ export function activeLocale(ctx: ClientContext): ActiveLocale {
   if (!isObservable(source)) return { read: pageLocale, subscribe: () => () => {} }
   return {
     read: () => toLocale((source.getSnapshot() as { active?: unknown } | undefined)?.active),
-    subscribe: (listener) => source.subscribe(listener),
+    subscribe: listener => source.subscribe(listener),
   }
 }
 

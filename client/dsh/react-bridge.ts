@@ -37,7 +37,7 @@ export function islandSeat<Slot extends object, Props extends object>(
     react.useLayoutEffect(() => island.current?.update(props))
     return react.createElement('span', { ref: host, style: { display: 'contents' }, 'data-turnback': name })
   }
-  return (slot) => {
+  return slot => {
     const props = toProps(slot)
     return props === null ? null : react.createElement(Content, props)
   }

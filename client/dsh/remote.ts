@@ -1,7 +1,12 @@
 import * as v from 'valibot'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import {
-  CHANNEL, endpoints, replyEnvelope, type Endpoint, type ReplyOf, type RequestInput,
+  CHANNEL,
+  endpoints,
+  replyEnvelope,
+  type Endpoint,
+  type ReplyOf,
+  type RequestInput,
 } from '../../src/protocol/requests.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { service, type ClientContext } from './context.ts'
@@ -14,7 +19,11 @@ export type CommandRun =
 
 /** The way to the host half: quiet reads over our channel, acts as commands in the session. */
 export interface Remote {
-  call<E extends Endpoint>(endpoint: E, request: RequestInput<E>, signal?: AbortSignal): Promise<Result<ReplyOf<E>, Failure>>
+  call<E extends Endpoint>(
+    endpoint: E,
+    request: RequestInput<E>,
+    signal?: AbortSignal,
+  ): Promise<Result<ReplyOf<E>, Failure>>
   run(sessionId: string, line: string): Promise<CommandRun>
 }
 
@@ -34,7 +43,10 @@ const carriers = [
 /** Every reply of DSH's connection: `{ok, value}` or `{ok, error}` (dsh-host-apiproxy `serverResponseSchema`). */
 const wireSchema = v.variant('ok', [
   v.object({ ok: v.literal(true), value: v.optional(v.unknown()) }),
-  v.object({ ok: v.literal(false), error: v.optional(v.object({ code: v.optional(v.string()), message: v.optional(v.string(), '') })) }),
+  v.object({
+    ok: v.literal(false),
+    error: v.optional(v.object({ code: v.optional(v.string()), message: v.optional(v.string(), '') })),
+  }),
 ])
 
 const ranSchema = v.object({
@@ -78,7 +90,8 @@ export function createRemote(ctx: ClientContext): Remote {
       if (!wire.success) return fail(failure('host-mismatch', { detail: `${endpoint}: no reply` }))
       if (!wire.output.ok) return fail(failure('host-mismatch', { detail: wire.output.error?.message ?? endpoint }))
       const envelope = v.safeParse(replyEnvelope, wire.output.value)
-      if (!envelope.success) return fail(failure('host-mismatch', { detail: `${endpoint}: ${envelope.issues[0].message}` }))
+      if (!envelope.success)
+        return fail(failure('host-mismatch', { detail: `${endpoint}: ${envelope.issues[0].message}` }))
       if (!envelope.output.ok) return fail(envelope.output.failure)
       const reply = v.safeParse(endpoints[endpoint].reply, envelope.output.value)
       if (!reply.success) return fail(failure('host-mismatch', { detail: `${endpoint}: ${reply.issues[0].message}` }))
@@ -87,7 +100,8 @@ export function createRemote(ctx: ClientContext): Remote {
 
     async run(sessionId, line) {
       const commands = service<Commands>(ctx, 'remote.commands')
-      if (typeof commands?.execute !== 'function') return { kind: 'failed', failure: failure('unsupported-host', { detail: 'remote.commands' }) }
+      if (typeof commands?.execute !== 'function')
+        return { kind: 'failed', failure: failure('unsupported-host', { detail: 'remote.commands' }) }
       let reply: unknown
       try {
         reply = await commands.execute(sessionId, line, [])
@@ -115,5 +129,7 @@ function transportFailure(cause: unknown, signal?: AbortSignal): Failure {
 }
 
 function commandFailure(error: { code?: string | undefined; message: string } | undefined): Failure {
-  return error?.code === 'session-not-found' ? failure('unknown-session') : failure('internal', { detail: error?.message ?? '' })
+  return error?.code === 'session-not-found'
+    ? failure('unknown-session')
+    : failure('internal', { detail: error?.message ?? '' })
 }

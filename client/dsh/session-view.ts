@@ -73,8 +73,12 @@ interface Conversation {
 export function createSessionView(ctx: ClientContext, id: string): SessionView | undefined {
   const session = ctx.sessions.binding?.(id)?.session
   if (!isObservable(session)) return undefined
-  const chatTarget = service<{ binding?(id: string): { target?(name: string): unknown } | undefined }>(ctx, 'uiConversation')
-    ?.binding?.(id)?.target?.('chat')
+  const chatTarget = service<{ binding?(id: string): { target?(name: string): unknown } | undefined }>(
+    ctx,
+    'uiConversation',
+  )
+    ?.binding?.(id)
+    ?.target?.('chat')
   const chatSource = isObservable(chatTarget) ? chatTarget : undefined
   const projection = projectionOf(session)
 
@@ -88,13 +92,14 @@ export function createSessionView(ctx: ClientContext, id: string): SessionView |
     isOffered: () => (conversation().subagent ?? null) === null && conversation().removed !== true,
     hasMore: () => conversation().hasMore === true,
     order: () => chat().order ?? [],
-    rows: (ourCommands) => (chat().order ?? []).flatMap((key) => {
-      const found = node(key)
-      return found === undefined ? [] : [toRow(found, ourCommands)]
-    }),
+    rows: ourCommands =>
+      (chat().order ?? []).flatMap(key => {
+        const found = node(key)
+        return found === undefined ? [] : [toRow(found, ourCommands)]
+      }),
     markers: () => mergeMarkers(pushedMarkers(projection), drawnMarkers(chat())),
     turnOfMessage(messageId) {
-      const known = flatNodes().find((entry) => entry.kind === 'assistant' && entry.messageId === messageId)
+      const known = flatNodes().find(entry => entry.kind === 'assistant' && entry.messageId === messageId)
       if (known?.turn !== undefined) return known.turn
       for (const entry of chat().nodes?.values?.() ?? []) {
         const data = entry.data as { turn?: number; finalNode?: { messageId?: string } } | undefined
@@ -103,14 +108,26 @@ export function createSessionView(ctx: ClientContext, id: string): SessionView |
       return undefined
     },
     promptAt({ startSeq, seq }) {
-      const message = flatNodes().find((entry) => entry.kind === 'user' && entry.seq !== undefined && entry.seq > startSeq && entry.seq < seq)
+      const message = flatNodes().find(
+        entry => entry.kind === 'user' && entry.seq !== undefined && entry.seq > startSeq && entry.seq < seq,
+      )
       return message === undefined ? undefined : promptOf(message.content ?? [])
     },
     subscribe(listener) {
-      const stops = [session, chatSource, projection].flatMap((source) => (source === undefined ? [] : [source.subscribe(listener)]))
-      return () => stops.forEach((stop) => stop())
+      const stops = [session, chatSource, projection].flatMap(source =>
+        source === undefined ? [] : [source.subscribe(listener)],
+      )
+      return () => stops.forEach(stop => stop())
     },
   }
+}
+
+/** The folder a session works in, from the session list's row (client-runtime `SessionListState.byId`, an object or a map). */
+export function workspaceOf(ctx: ClientContext, id: string): string | undefined {
+  const { byId } = (ctx.sessions.list?.getSnapshot() ?? {}) as { byId?: unknown }
+  const row = (byId instanceof Map ? byId.get(id) : (byId as Record<string, unknown> | undefined)?.[id]) as
+    { cwd?: unknown } | undefined
+  return typeof row?.cwd === 'string' ? row.cwd : undefined
 }
 
 function promptOf(content: readonly UserBlock[]): WithdrawnPrompt {
@@ -151,7 +168,7 @@ function pushedMarkers(projection: Observable<unknown> | undefined): readonly Pa
 }
 
 function drawnMarkers(chat: Chat): readonly PageMarker[] {
-  return (chat.order ?? []).flatMap((key) => {
+  return (chat.order ?? []).flatMap(key => {
     if (!key.startsWith(`${MARKER_ROW.length}:${MARKER_ROW}`)) return []
     const data = chat.nodes?.get?.(key)?.data as PageMarker | undefined
     return data === undefined ? [] : [data]
@@ -159,6 +176,6 @@ function drawnMarkers(chat: Chat): readonly PageMarker[] {
 }
 
 function mergeMarkers(pushed: readonly PageMarker[], drawn: readonly PageMarker[]): readonly PageMarker[] {
-  const bySeq = new Map([...drawn, ...pushed].map((marker) => [marker.seq, marker]))
+  const bySeq = new Map([...drawn, ...pushed].map(marker => [marker.seq, marker]))
   return [...bySeq.values()].sort((a, b) => a.seq - b.seq)
 }

@@ -1,7 +1,13 @@
 import type { Health } from '../health.ts'
 import type { ClientContext } from './context.ts'
 
-export type SlotOptions = { readonly name: string; readonly id?: string; readonly key?: string; readonly order?: number; readonly priority?: number }
+export type SlotOptions = {
+  readonly name: string
+  readonly id?: string
+  readonly key?: string
+  readonly order?: number
+  readonly priority?: number
+}
 
 /**
  * Joins a slot (DSH dsh-client-ui-slots, `slots.inject` + `slots.register`). Waits for slots that are
@@ -10,15 +16,26 @@ export type SlotOptions = { readonly name: string; readonly id?: string; readonl
  */
 export function joinSlot(ctx: ClientContext, health: Health, options: SlotOptions, component: unknown): void {
   const part = `slot ${options.name}`
-  health.guard(part, () => ctx.slots.inject(options.name, () =>
-    health.guard(part, () => ctx.slots.register(options, component)) ?? (() => {})))
+  health.guard(part, () =>
+    ctx.slots.inject(
+      options.name,
+      () => health.guard(part, () => ctx.slots.register(options, component)) ?? (() => {}),
+    ),
+  )
 }
 
 /** Runs `work` with the slot's kind once it is declared: `list` or `chain` (slots.ts `spec`). */
-export function whenDeclared(ctx: ClientContext, health: Health, name: string, work: (kind: string | undefined) => void): void {
+export function whenDeclared(
+  ctx: ClientContext,
+  health: Health,
+  name: string,
+  work: (kind: string | undefined) => void,
+): void {
   const part = `slot ${name}`
-  health.guard(part, () => ctx.slots.inject(name, () => {
-    health.guard(part, () => work(ctx.slots.spec?.(name)?.kind))
-    return () => {}
-  }))
+  health.guard(part, () =>
+    ctx.slots.inject(name, () => {
+      health.guard(part, () => work(ctx.slots.spec?.(name)?.kind))
+      return () => {}
+    }),
+  )
 }

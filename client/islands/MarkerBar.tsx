@@ -3,7 +3,8 @@ import { useEffect } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
 import type { OpSummary } from '../../src/protocol/requests.ts'
 import { MarkerLine } from '../components/MarkerLine.tsx'
-import { filesRestored } from '../state/rollback-flow.ts'
+import { OutcomeList } from '../components/OutcomeList.tsx'
+import { changedOutcomes, filesRestored } from '../state/rollback-flow.ts'
 import type { RollbackStore } from '../state/rollback-store.ts'
 
 export interface MarkerBarProps {
@@ -17,19 +18,36 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   useEffect(() => store.loadOps(), [store])
   const t = translator.value
   const ops = store.ops.value
-  const op = ops.find((known) => known.markerSeq === marker.seq)
+  const op = ops.find(known => known.markerSeq === marker.seq)
   const isLast = store.markers.value.at(-1)?.seq === marker.seq
   const undoable = isLast && op !== undefined && op === lastStanding(ops) && filesRestored(op) > 0
   const undoing = store.barUndo.value === 'running'
+  const outcomes = op === undefined ? [] : changedOutcomes(op)
   const waiting = isLast && store.waitingPrompt.value !== undefined
   return (
     <MarkerLine
       sessionId={store.sessionId}
       text={barText(op, marker.turn, t)}
       hero={isLast && store.empty.value ? { title: t('hero.title'), body: t('hero.body') } : undefined}
+      details={
+        outcomes.length === 0
+          ? undefined
+          : {
+              label: t('bar.details'),
+              content: <OutcomeList outcomes={outcomes} t={t} shown={store.shownPath} />,
+            }
+      }
       actions={[
         ...(waiting ? [{ label: t('prompt.insert'), busy: false, run: store.insertPrompt }] : []),
-        ...(undoable ? [{ label: t(undoing ? 'bar.undo.running' : 'bar.undo'), busy: undoing || store.running.value, run: () => void store.undoFromBar() }] : []),
+        ...(undoable
+          ? [
+              {
+                label: t(undoing ? 'bar.undo.running' : 'bar.undo'),
+                busy: undoing || store.running.value,
+                run: () => void store.undoFromBar(),
+              },
+            ]
+          : []),
       ]}
     />
   )
@@ -37,7 +55,9 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
 
 /** The rollback that `undo` would take: the latest one not undone. */
 const lastStanding = (ops: readonly OpSummary[]) =>
-  ops.filter((op) => op.act === 'rollback' && !op.undone).reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
+  ops
+    .filter(op => op.act === 'rollback' && !op.undone)
+    .reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
 
 function barText(op: OpSummary | undefined, turn: number, t: Translator): string {
   if (op?.target === undefined) return t('bar.plain', { turn })

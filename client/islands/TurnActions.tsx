@@ -24,7 +24,7 @@ export function TurnActions({ store, t: translator, at, outdent = false, open }:
       label={turn === undefined ? t('button.label.unknown') : t('button.label', { turn })}
       outdent={outdent}
       unavailable={store.running.value ? t('button.running') : undefined}
-      onOpen={(button) => {
+      onOpen={button => {
         const now = find()
         if (now !== undefined) open(store, now, button)
       }}

@@ -6,7 +6,11 @@ export interface Island<Props> {
 }
 
 /** Shows `View` inside `host`. A view that throws while rendering disappears and is reported; the page goes on. */
-export function mountIsland<Props extends object>(host: Element, View: ComponentType<Props>, props: Props): Island<Props> {
+export function mountIsland<Props extends object>(
+  host: Element,
+  View: ComponentType<Props>,
+  props: Props,
+): Island<Props> {
   let shown: Props | undefined
   const update = (next: Props) => {
     if (next === shown) return

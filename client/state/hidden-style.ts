@@ -10,13 +10,14 @@ export function hiddenCss(sessionId: string, hidden: Hidden): string {
   if (hidden.keys.length === 0 && hidden.turns.length === 0) return ''
   const flow = `[data-chat-flow]:has([data-turnback-session=${quoted(sessionId)}])`
   const rows = [
-    ...hidden.keys.flatMap((key) => [`[data-chat-flow-key=${quoted(key)}]`, `[data-chat-node-key=${quoted(key)}]`]),
-    ...hidden.turns.map((turn) => `[data-chat-group-key][data-chat-turn="${turn}"]`),
+    ...hidden.keys.flatMap(key => [`[data-chat-flow-key=${quoted(key)}]`, `[data-chat-node-key=${quoted(key)}]`]),
+    ...hidden.turns.map(turn => `[data-chat-group-key][data-chat-turn="${turn}"]`),
   ]
   // One selector per row, not one `:is()` list: browsers sort selectors by their last attribute, and
   // a list would be tried on every element of the page.
-  return `${rows.map((row) => `${flow} ${row}`).join(',\n')} { display: none }`
+  return `${rows.map(row => `${flow} ${row}`).join(',\n')} { display: none }`
 }
 
 /** A CSS string: JSON's escapes would be read differently, so only what CSS knows is escaped. */
-const quoted = (text: string) => `"${text.replace(/["\\]/g, '\\$&').replace(/[\n\r\f]/g, (c) => `\\${c.charCodeAt(0).toString(16)} `)}"`
+const quoted = (text: string) =>
+  `"${text.replace(/["\\]/g, '\\$&').replace(/[\n\r\f]/g, c => `\\${c.charCodeAt(0).toString(16)} `)}"`

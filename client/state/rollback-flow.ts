@@ -5,8 +5,7 @@ import type { OpSummary, Preview, PreviewRow } from '../../src/protocol/requests
 
 /** Why it did not work: a refusal with facts, or the command's own sentence in the page's language. */
 export type Problem =
-  | { readonly kind: 'failure'; readonly failure: Failure }
-  | { readonly kind: 'said'; readonly text: string }
+  { readonly kind: 'failure'; readonly failure: Failure } | { readonly kind: 'said'; readonly text: string }
 
 export type UndoPhase =
   | { readonly kind: 'offered' }
@@ -78,7 +77,13 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
       return { ...phase, putBack: withChoice(phase.putBack, event.path, event.putBack) }
     case 'confirmed':
       if (phase.kind !== 'ready') return phase
-      return { kind: 'applying', turn: phase.turn, request: event.request, preview: phase.preview, putBack: phase.putBack }
+      return {
+        kind: 'applying',
+        turn: phase.turn,
+        request: event.request,
+        preview: phase.preview,
+        putBack: phase.putBack,
+      }
     case 'stale':
       if (phase.kind !== 'applying' || phase.request !== event.request) return phase
       return staleAgain(phase, event.preview)
@@ -108,9 +113,11 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
 
 /** The new preview takes the old one's place; choices survive where the row is still the same question. */
 function staleAgain(phase: Extract<Phase, { kind: 'applying' }>, preview: Preview): Phase {
-  const before = new Map(phase.preview.rows.map((row) => [row.path, row]))
-  const changed = new Set(preview.rows.filter((row) => !sameRow(before.get(row.path), row)).map((row) => row.path))
-  const putBack = new Set([...phase.putBack].filter((path) => !changed.has(path) && preview.rows.some((row) => row.path === path)))
+  const before = new Map(phase.preview.rows.map(row => [row.path, row]))
+  const changed = new Set(preview.rows.filter(row => !sameRow(before.get(row.path), row)).map(row => row.path))
+  const putBack = new Set(
+    [...phase.putBack].filter(path => !changed.has(path) && preview.rows.some(row => row.path === path)),
+  )
   return { kind: 'ready', turn: phase.turn, preview, putBack, changed }
 }
 
@@ -119,7 +126,8 @@ function sameRow(before: PreviewRow | undefined, now: PreviewRow): boolean {
   return same(before.current, now.current) && same(before.goal, now.goal)
 }
 
-const same = (a: PreviewRow['goal'], b: PreviewRow['goal']) => sameState(a, b) || (a.kind === 'unknown' && b.kind === 'unknown' && a.reason === b.reason)
+const same = (a: PreviewRow['goal'], b: PreviewRow['goal']) =>
+  sameState(a, b) || (a.kind === 'unknown' && b.kind === 'unknown' && a.reason === b.reason)
 
 function withChoice(putBack: ReadonlySet<string>, path: string, chosen: boolean): ReadonlySet<string> {
   const next = new Set(putBack)
@@ -130,12 +138,19 @@ function withChoice(putBack: ReadonlySet<string>, path: string, chosen: boolean)
 
 /** How many files a confirm would change: the planned ones and the conflicts put back by choice. */
 export function filesToChange(preview: Preview, putBack: ReadonlySet<string>): number {
-  return preview.rows.filter((row) => row.action === 'write' || row.action === 'recreate' || row.action === 'delete'
-    || (row.action === 'keep' && putBack.has(row.path))).length
+  return preview.rows.filter(
+    row =>
+      row.action === 'write' ||
+      row.action === 'recreate' ||
+      row.action === 'delete' ||
+      (row.action === 'keep' && putBack.has(row.path)),
+  ).length
 }
 
 /** Outcomes worth showing: paths that were already as they should be were not touched and count as nothing. */
-export const changedOutcomes = (op: OpSummary): readonly Outcome[] => op.outcomes.filter(({ reason }) => reason !== 'unchanged')
+export const changedOutcomes = (op: OpSummary): readonly Outcome[] =>
+  op.outcomes.filter(({ reason }) => reason !== 'unchanged')
 
 /** How many files an op put back. */
-export const filesRestored = (op: OpSummary): number => changedOutcomes(op).filter(({ result }) => result === 'restored').length
+export const filesRestored = (op: OpSummary): number =>
+  changedOutcomes(op).filter(({ result }) => result === 'restored').length

@@ -15,6 +15,8 @@ export interface RollbackStoreDeps {
   composer(): Composer | undefined
   /** The name our command has in this host. */
   command(): string
+  /** The session's workspace, for paths as shown. */
+  workspace(): string | undefined
   /** A refusal in the page's language. */
   say(failure: Failure): string
 }
@@ -35,6 +37,8 @@ export interface RollbackStore {
   readonly waitingPrompt: ReadonlySignal<string | undefined>
   readonly barUndo: ReadonlySignal<'idle' | 'running'>
   turnOfMessage(messageId: string): number | undefined
+  /** Relative to the workspace when inside it. */
+  shownPath(path: string): string
   open(turn: number, opener?: HTMLElement): void
   choose(path: string, putBack: boolean): void
   confirm(): Promise<void>
@@ -81,29 +85,30 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   // moved, a marker came, or a run of our command has not answered yet.
   let seenOrder: readonly string[] = []
   let waitsForAnswer = false
-  const look = () => batch(() => {
-    running.value = view.isRunning()
-    offered.value = view.isOffered()
-    const order = view.order()
-    const found = view.markers()
-    const newMarkers = !sameMarkers(found, markers.peek())
-    if (!newMarkers && !waitsForAnswer && sameOrder(order, seenOrder)) return
-    seenOrder = order
-    if (newMarkers) markers.value = found
-    const rows = view.rows(ourCommands(deps.command()))
-    waitsForAnswer = rows.some((row) => row.command !== undefined && row.command.sourceEventSeq === undefined)
-    const next = hiddenRows(rows, found)
-    if (!sameHidden(next, hidden.peek())) hidden.value = next
-    empty.value = found.length > 0 && !view.hasMore() && nothingLeft(rows, next)
-    if (newMarkers && opsAsked) loadOps()
-    promptOfAwaited()
-  })
+  const look = () =>
+    batch(() => {
+      running.value = view.isRunning()
+      offered.value = view.isOffered()
+      const order = view.order()
+      const found = view.markers()
+      const newMarkers = !sameMarkers(found, markers.peek())
+      if (!newMarkers && !waitsForAnswer && sameOrder(order, seenOrder)) return
+      seenOrder = order
+      if (newMarkers) markers.value = found
+      const rows = view.rows(ourCommands(deps.command()))
+      waitsForAnswer = rows.some(row => row.command !== undefined && row.command.sourceEventSeq === undefined)
+      const next = hiddenRows(rows, found)
+      if (!sameHidden(next, hidden.peek())) hidden.value = next
+      empty.value = found.length > 0 && !view.hasMore() && nothingLeft(rows, next)
+      if (newMarkers && opsAsked) loadOps()
+      promptOfAwaited()
+    })
   look()
   const unsubscribe = view.subscribe(look)
 
   function loadOps() {
     opsAsked = true
-    void remote.call('timeline', { sessionId }).then((reply) => {
+    void remote.call('timeline', { sessionId }).then(reply => {
       if (reply.ok) ops.value = reply.value.ops
     })
   }
@@ -123,7 +128,12 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (ready.kind !== 'ready') return
     const request = ++lastRequest
     send({ kind: 'confirmed', request })
-    const planned = await remote.call('plan', { sessionId, turn: ready.turn, token: ready.preview.token, putBack: [...ready.putBack] })
+    const planned = await remote.call('plan', {
+      sessionId,
+      turn: ready.turn,
+      token: ready.preview.token,
+      putBack: [...ready.putBack],
+    })
     if (!planned.ok) return refused(request, { kind: 'failure', failure: planned.failure })
     if (planned.value.kind === 'stale') return send({ kind: 'stale', request, preview: planned.value.preview })
     const { planId } = planned.value
@@ -146,7 +156,11 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (text === undefined && prompt.images.length === 0) return
     if (composer === undefined || composer.draft().trim() !== '') {
       waitingPrompt.value = text
-      return send({ kind: 'prompt', prompt: text === undefined ? 'none' : 'beside-draft', lostImages: prompt.images.length })
+      return send({
+        kind: 'prompt',
+        prompt: text === undefined ? 'none' : 'beside-draft',
+        lostImages: prompt.images.length,
+      })
     }
     if (text !== undefined) composer.setDraft(text)
     const lostImages = prompt.images.length === 0 ? 0 : await composer.addImages(prompt.images)
@@ -165,8 +179,23 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const runUndo = () => remote.run(sessionId, `/${deps.command()} undo`)
 
   return {
-    sessionId, phase, running, offered, markers, hidden, empty, ops, waitingPrompt, barUndo, loadOps, confirm,
-    turnOfMessage: (messageId) => view.turnOfMessage(messageId),
+    sessionId,
+    phase,
+    running,
+    offered,
+    markers,
+    hidden,
+    empty,
+    ops,
+    waitingPrompt,
+    barUndo,
+    loadOps,
+    confirm,
+    turnOfMessage: messageId => view.turnOfMessage(messageId),
+    shownPath(path) {
+      const folder = deps.workspace()
+      return folder !== undefined && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path
+    },
     open(turn, from) {
       opener = from
       void preview(turn)
@@ -179,7 +208,10 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     async undo() {
       send({ kind: 'undo', undo: { kind: 'running' } })
       const run = await runUndo()
-      send({ kind: 'undo', undo: run.kind === 'done' ? { kind: 'done', text: run.text } : { kind: 'failed', problem: problemOf(run) } })
+      send({
+        kind: 'undo',
+        undo: run.kind === 'done' ? { kind: 'done', text: run.text } : { kind: 'failed', problem: problemOf(run) },
+      })
       loadOps()
     },
     async undoFromBar() {
@@ -231,6 +263,9 @@ function problemOf(run: Exclude<CommandRun, { kind: 'done' }>): Problem {
   return run.kind === 'refused' ? { kind: 'said', text: run.text } : { kind: 'failure', failure: run.failure }
 }
 
-const sameOrder = (a: readonly string[], b: readonly string[]) => a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
-const sameMarkers = (a: readonly PageMarker[], b: readonly PageMarker[]) => a.length === b.length && a.every((marker, i) => marker.seq === b[i]!.seq)
-const sameHidden = (a: Hidden, b: Hidden) => sameOrder(a.keys, b.keys) && a.turns.length === b.turns.length && a.turns.every((turn, i) => turn === b.turns[i])
+const sameOrder = (a: readonly string[], b: readonly string[]) =>
+  a === b || (a.length === b.length && a.every((key, i) => key === b[i]))
+const sameMarkers = (a: readonly PageMarker[], b: readonly PageMarker[]) =>
+  a.length === b.length && a.every((marker, i) => marker.seq === b[i]!.seq)
+const sameHidden = (a: Hidden, b: Hidden) =>
+  sameOrder(a.keys, b.keys) && a.turns.length === b.turns.length && a.turns.every((turn, i) => turn === b.turns[i])

@@ -35,13 +35,13 @@ const BACKGROUND_ROWS: ReadonlySet<string> = new Set([MARKER_ROW, TURN_ROW, 'sys
  * earlier marker hides its row as well. Our own command's row goes when a marker says the same.
  */
 export function hiddenRows(rows: readonly ChatRow[], markers: readonly MarkerSpan[]): Hidden {
-  const spans = markers.map((marker) => withLastTurn(marker, rows))
-  const markerSeqs = new Set(markers.map((marker) => marker.seq))
+  const spans = markers.map(marker => withLastTurn(marker, rows))
+  const markerSeqs = new Set(markers.map(marker => marker.seq))
   const keys: string[] = []
   const turns = new Set<number>()
   for (const span of spans) for (let turn = span.turn; turn <= span.lastTurn; turn++) turns.add(turn)
   for (const row of rows) {
-    const withdrawn = spans.some((span) => row.anchorSeq >= span.startSeq && row.anchorSeq < span.seq)
+    const withdrawn = spans.some(span => row.anchorSeq >= span.startSeq && row.anchorSeq < span.seq)
     const ofWithdrawnTurn = row.turn !== undefined && turns.has(row.turn)
     const saidByMarker = row.command?.sourceEventSeq !== undefined && markerSeqs.has(row.command.sourceEventSeq)
     if (withdrawn || ofWithdrawnTurn || saidByMarker) keys.push(row.key)
@@ -52,7 +52,7 @@ export function hiddenRows(rows: readonly ChatRow[], markers: readonly MarkerSpa
 /** True when no row of a conversation is left to see, so that the marker may draw a fresh start. */
 export function nothingLeft(rows: readonly ChatRow[], hidden: Hidden): boolean {
   const gone = new Set(hidden.keys)
-  return rows.every((row) => gone.has(row.key) || BACKGROUND_ROWS.has(row.kind))
+  return rows.every(row => gone.has(row.key) || BACKGROUND_ROWS.has(row.kind))
 }
 
 /** Turn numbers go on after a rollback, so the last withdrawn turn is the last one seen before the marker. */

@@ -16,7 +16,7 @@ const rpc = async (_channel: string, endpoint: string) => ok(ok(answers[endpoint
 let logged: string[] = []
 beforeEach(() => {
   logged = []
-  vi.spyOn(console, 'error').mockImplementation((line) => void logged.push(String(line)))
+  vi.spyOn(console, 'error').mockImplementation(line => void logged.push(String(line)))
 })
 afterEach(() => {
   vi.restoreAllMocks()
@@ -45,7 +45,7 @@ test('on an old host: a button in the action row and a row of its own for turns 
   expect(page.slots()).toContain('conversation.chat.assistant-actions turnback')
   expect(page.slots()).toContain('conversation.chat.node turnback-turn')
   expect(page.slots()).not.toContain('conversation.chat.turnTail turnback')
-  expect(page.definitions.map(({ kind }) => kind)).toEqual(['turnback-marker', 'turnback-turn'])
+  expect(page.definitions.map(({ kind }) => kind).sort()).toEqual(['turnback-marker', 'turnback-turn'])
   expect(logged).toEqual([])
 })
 
@@ -58,7 +58,10 @@ test('where the turn’s tail is a list, the button joins it and no row is added
 
 test('in a list-form tail the button shows only where the host draws no action row', async () => {
   const page = await start({ rpc, generation: 'new' })
-  const tail = (closing: unknown) => ({ sessionId: 's1', turn: { turn: 2, data: new Map([['turn-tail', { closing }]]) } })
+  const tail = (closing: unknown) => ({
+    sessionId: 's1',
+    turn: { turn: 2, data: new Map([['turn-tail', { closing }]]) },
+  })
 
   const without = await draw(page, 'conversation.chat.turnTail', 'turnback', tail(null))
   const withRow = await draw(page, 'conversation.chat.turnTail', 'turnback', tail({ finalNode: { messageId: 'm' } }))
@@ -68,8 +71,15 @@ test('in a list-form tail the button shows only where the host draws no action r
 })
 
 test.each([
-  'slots', 'locale', 'sessions', 'connection', 'remote.commands', 'conversation', 'conversationEvents', 'uiConversation',
-])('field 74: without the service "%s" the page still starts', async (missing) => {
+  'slots',
+  'locale',
+  'sessions',
+  'connection',
+  'remote.commands',
+  'conversation',
+  'conversationEvents',
+  'uiConversation',
+])('field 74: without the service "%s" the page still starts', async missing => {
   for (const generation of ['old', 'new'] as const) {
     expect(() => activate(fakePage({ rpc, generation, without: [missing] }).ctx, react)).not.toThrow()
   }
@@ -82,7 +92,7 @@ test('field 74: with nothing at all the page still starts, and says once what is
 
   expect(health.problems.length).toBeGreaterThan(0)
   expect(new Set(logged).size).toBe(logged.length)
-  expect(logged.every((line) => line.startsWith('[turnback] '))).toBe(true)
+  expect(logged.every(line => line.startsWith('[turnback] '))).toBe(true)
 })
 
 test('a slot that refuses us costs only that slot', async () => {
@@ -108,24 +118,33 @@ test('a slot nobody declares is simply not joined', async () => {
   expect(logged).toEqual([])
 })
 
-test.each(['old', 'new'] as const)('the button of a closing message finds its turn and opens the dialog (%s host)', async (generation) => {
-  const page = await start({ rpc, generation })
-  page.chat.set({ ...page.chat.getSnapshot(), legacy: { nodes: [{ kind: 'assistant', messageId: 'm2', turn: 2 }] } })
-  const place = await draw(page, 'conversation.chat.assistant-actions', 'turnback', { sessionId: 's1', messageId: 'm2' })
-  const button = place.querySelector('button')!
+test.each(['old', 'new'] as const)(
+  'the button of a closing message finds its turn and opens the dialog (%s host)',
+  async generation => {
+    const page = await start({ rpc, generation })
+    page.chat.set({ ...page.chat.getSnapshot(), legacy: { nodes: [{ kind: 'assistant', messageId: 'm2', turn: 2 }] } })
+    const place = await draw(page, 'conversation.chat.assistant-actions', 'turnback', {
+      sessionId: 's1',
+      messageId: 'm2',
+    })
+    const button = place.querySelector('button')!
 
-  await act(async () => {
-    button.click()
-    await settle()
-  })
+    await act(async () => {
+      button.click()
+      await settle()
+    })
 
-  expect(button.getAttribute('aria-label')).toBe('Roll back to before turn 2')
-  expect(document.querySelector('dialog')?.textContent).toContain('2 turns leave the conversation')
-})
+    expect(button.getAttribute('aria-label')).toBe('Roll back to before turn 2')
+    expect(document.querySelector('dialog')?.textContent).toContain('2 turns leave the conversation')
+  },
+)
 
 test('a missing host half is said in the dialog, not thrown', async () => {
   const page = await start({})
-  const place = await draw(page, 'conversation.chat.node', 'turnback-turn', { sessionId: 's1', node: { data: { turn: 3 } } })
+  const place = await draw(page, 'conversation.chat.node', 'turnback-turn', {
+    sessionId: 's1',
+    node: { data: { turn: 3 } },
+  })
 
   await act(async () => {
     place.querySelector('button')!.click()
@@ -137,7 +156,10 @@ test('a missing host half is said in the dialog, not thrown', async () => {
 
 test('another session on the screen closes the dialog', async () => {
   const page = await start({ rpc })
-  const place = await draw(page, 'conversation.chat.node', 'turnback-turn', { sessionId: 's1', node: { data: { turn: 3 } } })
+  const place = await draw(page, 'conversation.chat.node', 'turnback-turn', {
+    sessionId: 's1',
+    node: { data: { turn: 3 } },
+  })
   await act(async () => {
     place.querySelector('button')!.click()
     await settle()
@@ -154,18 +176,34 @@ test('markers from the projection hide rows in their own session’s chat only, 
   page.chat.set({
     order: ['9:turn-tail2', '15:turnback-marker40'],
     nodes: new Map<string, object>([
-      ['9:turn-tail2', { key: '9:turn-tail2', kind: 'turn-tail', anchorSeq: 24.1, location: { kind: 'turn', turn: { turn: 2 } } }],
-      ['15:turnback-marker40', { key: '15:turnback-marker40', kind: 'turnback-marker', anchorSeq: 40, data: { seq: 40, startSeq: 20, turn: 2, op: 'op000000' } }],
+      [
+        '9:turn-tail2',
+        { key: '9:turn-tail2', kind: 'turn-tail', anchorSeq: 24.1, location: { kind: 'turn', turn: { turn: 2 } } },
+      ],
+      [
+        '15:turnback-marker40',
+        {
+          key: '15:turnback-marker40',
+          kind: 'turnback-marker',
+          anchorSeq: 40,
+          data: { seq: 40, startSeq: 20, turn: 2, op: 'op000000' },
+        },
+      ],
     ]),
     legacy: { nodes: [] },
   })
   page.projection.set({ markers: [{ seq: 40, startSeq: 20, turn: 2, op: 'op000000' }] })
 
-  const place = await draw(page, 'conversation.chat.node', 'turnback-marker', { sessionId: 's1', node: { data: { seq: 40, turn: 2 } } })
+  const place = await draw(page, 'conversation.chat.node', 'turnback-marker', {
+    sessionId: 's1',
+    node: { data: { seq: 40, turn: 2 } },
+  })
   const style = document.querySelector('style[data-turnback=hidden]')!
 
   expect(place.querySelector('[data-turnback-session="s1"]')).not.toBeNull()
-  expect(style.textContent).toContain('[data-chat-flow]:has([data-turnback-session="s1"]) [data-chat-flow-key="9:turn-tail2"]')
+  expect(style.textContent).toContain(
+    '[data-chat-flow]:has([data-turnback-session="s1"]) [data-chat-flow-key="9:turn-tail2"]',
+  )
   expect(style.textContent).not.toContain('marker40')
   page.dispose()
   expect(document.querySelector('style[data-turnback=hidden]')).toBeNull()
@@ -179,13 +217,24 @@ test('without the host half a marker’s own row still hides what it withdrew', 
     order: ['4:usera', '15:turnback-marker40'],
     nodes: new Map<string, object>([
       ['4:usera', { key: '4:usera', kind: 'user', anchorSeq: 22 }],
-      ['15:turnback-marker40', { key: '15:turnback-marker40', kind: 'turnback-marker', anchorSeq: 40, data: { seq: 40, startSeq: 20, turn: 2, op: 'op000000' } }],
+      [
+        '15:turnback-marker40',
+        {
+          key: '15:turnback-marker40',
+          kind: 'turnback-marker',
+          anchorSeq: 40,
+          data: { seq: 40, startSeq: 20, turn: 2, op: 'op000000' },
+        },
+      ],
     ]),
     legacy: { nodes: [] },
   })
   page.projection.set(undefined)
 
-  const place = await draw(page, 'conversation.chat.node', 'turnback-marker', { sessionId: 's1', node: { data: { seq: 40, turn: 2 } } })
+  const place = await draw(page, 'conversation.chat.node', 'turnback-marker', {
+    sessionId: 's1',
+    node: { data: { seq: 40, turn: 2 } },
+  })
 
   expect(document.querySelector('style[data-turnback=hidden]')!.textContent).toContain('"4:usera"')
   expect(place.textContent).toContain('Rolled back to before turn 2')
@@ -194,10 +243,13 @@ test('without the host half a marker’s own row still hides what it withdrew', 
 
 test('tells the host half the page’s language at start and when it changes', async () => {
   const told: unknown[] = []
-  const page = await start({ locale: 'zh', rpc: async (_channel, endpoint, payload) => {
-    if (endpoint === 'hello') told.push(payload)
-    return ok(ok(answers[endpoint]))
-  } })
+  const page = await start({
+    locale: 'zh',
+    rpc: async (_channel, endpoint, payload) => {
+      if (endpoint === 'hello') told.push(payload)
+      return ok(ok(answers[endpoint]))
+    },
+  })
   await draw(page, 'conversation.chat.node', 'turnback-turn', { sessionId: 's1', node: { data: { turn: 3 } } })
 
   await act(async () => {
@@ -212,8 +264,12 @@ test('tells the host half the page’s language at start and when it changes', a
 test('what our command answered is drawn as it was written', async () => {
   const page = await start({ rpc })
 
-  const answered = await draw(page, 'conversation.chat.commandview', 'rollback', { node: { name: 'rollback', outcome: { kind: 'error', text: 'line one\nline two' } } })
-  const waiting = await draw(page, 'conversation.chat.commandview', 'turnback', { node: { name: 'turnback', outcome: null } })
+  const answered = await draw(page, 'conversation.chat.commandview', 'rollback', {
+    node: { name: 'rollback', outcome: { kind: 'error', text: 'line one\nline two' } },
+  })
+  const waiting = await draw(page, 'conversation.chat.commandview', 'turnback', {
+    node: { name: 'turnback', outcome: null },
+  })
 
   expect(answered.querySelector('pre')?.textContent).toBe('line one\nline two')
   expect(waiting.textContent).toContain('Working…')

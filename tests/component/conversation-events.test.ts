@@ -4,17 +4,29 @@ import { markerId } from '../../src/surface/marker.ts'
 import { opId } from '../../src/ids.ts'
 import type { LogEvent } from '../../src/turn/log-event.ts'
 
-const event = (seq: number, type: string, data: unknown, surfaceOp?: unknown): LogEvent => ({ seq, type, time: 0, data, ...(surfaceOp === undefined ? {} : { surfaceOp }) })
+const event = (seq: number, type: string, data: unknown, surfaceOp?: unknown): LogEvent => ({
+  seq,
+  type,
+  time: 0,
+  data,
+  ...(surfaceOp === undefined ? {} : { surfaceOp }),
+})
 const start = event(10, 'turn/start', { turn: 2 })
 const end = event(20, 'turn/end', { turn: 2, reason: { kind: 'completed' } })
-const says = (text: string, surfaceOp?: unknown) => event(15, 'assistant/message', { turn: 2, message: { id: 'm', content: [{ type: 'text', text }] } }, surfaceOp)
+const says = (text: string, surfaceOp?: unknown) =>
+  event(15, 'assistant/message', { turn: 2, message: { id: 'm', content: [{ type: 'text', text }] } }, surfaceOp)
 
 /** The node the host would get for these events of one turn. */
 function node(events: readonly LogEvent[], closing?: unknown) {
-  const matches = events.filter((found) => turnDefinition.match(found) !== null).map((found) => ({
-    event: found,
-    location: { kind: 'turn', turn: { turn: 2, data: new Map(closing === undefined ? [] : [['turn-tail', { closing }]]) } },
-  }))
+  const matches = events
+    .filter(found => turnDefinition.match(found) !== null)
+    .map(found => ({
+      event: found,
+      location: {
+        kind: 'turn',
+        turn: { turn: 2, data: new Map(closing === undefined ? [] : [['turn-tail', { closing }]]) },
+      },
+    }))
   return turnDefinition.buildViewNode({ key: '13:turnback-turn2', id: '2', matches, state: {} })
 }
 
@@ -23,7 +35,12 @@ test('a running turn has no row', () => {
 })
 
 test('a turn that ended without a word gets a visible row at its end, without a place of its own', () => {
-  expect(node([start, end])).toMatchObject({ anchorSeq: 20, visibility: 'visible', location: { kind: 'unresolved' }, data: { turn: 2 } })
+  expect(node([start, end])).toMatchObject({
+    anchorSeq: 20,
+    visibility: 'visible',
+    location: { kind: 'unresolved' },
+    data: { turn: 2 },
+  })
 })
 
 test('a turn with words keeps its row hidden: the host draws its action row', () => {
@@ -53,15 +70,30 @@ test('once drawn the row is never withdrawn, only hidden', () => {
 const id = markerId({ startSeq: 10, turn: 2, op: opId('op000000') })
 
 test.each([
-  ['up to format 3', { kind: 'plugin', plugin: 'dsh-turnback', form: 'notice', summary: 's' }, { op: 'replace', start: 10, end: 20 }],
+  [
+    'up to format 3',
+    { kind: 'plugin', plugin: 'dsh-turnback', form: 'notice', summary: 's' },
+    { op: 'replace', start: 10, end: 20 },
+  ],
   ['from format 4 on', { kind: 'plugin:dsh-turnback' }, { op: 'replace', startSeq: 10, endSeq: 20 }],
 ])('recognises a marker in the spelling %s', (_format, source, surfaceOp) => {
   const marker = event(30, 'user/message', { id, source }, surfaceOp)
   const state = markerDefinition.start(undefined, { event: marker })
 
   expect(markerDefinition.match(marker)).toEqual({ id: '30', role: 'start' })
-  expect(markerDefinition.buildViewNode({ key: 'k', id: '30', matches: [], state: state as never, start: { location: { kind: 'session' } } })).toMatchObject({
-    kind: 'turnback-marker', anchorSeq: 30, location: { kind: 'session' }, data: { seq: 30, startSeq: 10, turn: 2 },
+  expect(
+    markerDefinition.buildViewNode({
+      key: 'k',
+      id: '30',
+      matches: [],
+      state: state as never,
+      start: { location: { kind: 'session' } },
+    }),
+  ).toMatchObject({
+    kind: 'turnback-marker',
+    anchorSeq: 30,
+    location: { kind: 'session' },
+    data: { seq: 30, startSeq: 10, turn: 2 },
   })
 })
 
@@ -75,7 +107,7 @@ test.each([
   expect(markerDefinition.match(other)).toBeNull()
 })
 
-test.each([null, undefined, 7, 'text', {}, { turn: 'two' }])('no event data breaks the matching: %j', (data) => {
+test.each([null, undefined, 7, 'text', {}, { turn: 'two' }])('no event data breaks the matching: %j', data => {
   expect(turnDefinition.match(event(1, 'turn/end', data))).toBeNull()
   expect(markerDefinition.match(event(1, 'user/message', data))).toBeNull()
 })

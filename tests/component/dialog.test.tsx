@@ -8,7 +8,21 @@ import type { RollbackStore } from '../../client/state/rollback-store.ts'
 import { failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview } from '../../src/protocol/requests.ts'
 import { fail, ok } from '../../src/result.ts'
-import { aConflict, anOp, aPreview, aRow, aStore, en, fakeComposer, fakeView, goingWell, later, scriptedRemote, settle, zh } from './support.ts'
+import {
+  aConflict,
+  anOp,
+  aPreview,
+  aRow,
+  aStore,
+  en,
+  fakeComposer,
+  fakeView,
+  goingWell,
+  later,
+  scriptedRemote,
+  settle,
+  zh,
+} from './support.ts'
 
 afterEach(() => {
   cleanup()
@@ -31,14 +45,26 @@ async function open(script: Parameters<typeof scriptedRemote>[0], t = en) {
 }
 
 const openWell = (preview: Preview = aPreview(), op: OpSummary = anOp(), t = en) => open(goingWell(preview, op), t)
-const press = (name: string | RegExp) => act(async () => {
-  fireEvent.click(screen.getByRole('button', { name }))
-  await settle()
-})
+const press = (name: string | RegExp) =>
+  act(async () => {
+    fireEvent.click(screen.getByRole('button', { name }))
+    await settle()
+  })
 const rowOf = (name: string) => screen.getByText(name).closest('li')!
 
 test('says in words what leaves the conversation and what happens to each file', async () => {
-  await openWell(aPreview({ rows: [aRow('src/a.txt', 'write'), aRow('gone.txt', 'recreate'), aRow('new.txt', 'delete'), aRow('same.txt', 'none'), aRow('big.bin', 'skip', { skip: 'too-large' })], folders: ['lib/deep'] }))
+  await openWell(
+    aPreview({
+      rows: [
+        aRow('src/a.txt', 'write'),
+        aRow('gone.txt', 'recreate'),
+        aRow('new.txt', 'delete'),
+        aRow('same.txt', 'none'),
+        aRow('big.bin', 'skip', { skip: 'too-large' }),
+      ],
+      folders: ['lib/deep'],
+    }),
+  )
 
   const dialog = screen.getByRole('dialog', { name: 'Roll back to before turn 2' })
   expect(dialog.textContent).toContain('2 turns leave the conversation')
@@ -70,7 +96,9 @@ test('field 33: names are shown as they are', async () => {
 })
 
 test('field 8, field 78: conflicts are marked, kept by default, and put back only by choice', async () => {
-  const { asked } = await openWell(aPreview({ rows: [aConflict('a.txt'), aConflict('b.txt', { conflict: 'edited-between' })] }))
+  const { asked } = await openWell(
+    aPreview({ rows: [aConflict('a.txt'), aConflict('b.txt', { conflict: 'edited-between' })] }),
+  )
   expect(rowOf('a.txt').textContent).toContain('Changed since the agent last wrote it')
   expect(rowOf('b.txt').textContent).toContain('edit of yours from between')
   expect(within(rowOf('a.txt')).getByRole<HTMLInputElement>('radio', { name: 'Keep' }).checked).toBe(true)
@@ -89,7 +117,16 @@ test('a conflict whose old state is "not there" is called what it is: a deletion
 })
 
 test('field 79: what was not recorded and what commands did is named before the files', async () => {
-  await openWell(aPreview({ gaps: [{ reason: 'no-record', count: 2, names: ['write'] }, { reason: 'command', count: 3, names: ['npm run build', 'rm -r d'] }], queued: ['next task'], untouched: ['todo', 'something-new'] }))
+  await openWell(
+    aPreview({
+      gaps: [
+        { reason: 'no-record', count: 2, names: ['write'] },
+        { reason: 'command', count: 3, names: ['npm run build', 'rm -r d'] },
+      ],
+      queued: ['next task'],
+      untouched: ['todo', 'something-new'],
+    }),
+  )
 
   const text = screen.getByRole('dialog').textContent
   expect(text).toContain('2 calls were not recorded')
@@ -110,7 +147,9 @@ test('says what is being waited for, and the leaving button is there at once', a
 
 test('a refusal is a readable notice with its remedy, and can be looked at again', async () => {
   await open({ preview: [fail(failure('jobs-running', { count: 1, names: 'npm test' })), ok(aPreview())] })
-  expect(screen.getByRole('alert').textContent).toBe('Background work of this session is still running: npm test.Stop it or wait for it to end, then roll back.')
+  expect(screen.getByRole('alert').textContent).toBe(
+    'Background work of this session is still running: npm test.Stop it or wait for it to end, then roll back.',
+  )
 
   await press('Look again')
 
@@ -119,10 +158,10 @@ test('a refusal is a readable notice with its remedy, and can be looked at again
 
 test('field 61: Escape, Cancel, the cross and a click outside close it and run nothing', async () => {
   const leave: ((dialog: HTMLElement) => void)[] = [
-    (dialog) => fireEvent.keyDown(dialog, { key: 'Escape' }),
+    dialog => fireEvent.keyDown(dialog, { key: 'Escape' }),
     () => fireEvent.click(screen.getByRole('button', { name: 'Cancel' })),
     () => fireEvent.click(screen.getByRole('button', { name: 'Close' })),
-    (dialog) => {
+    dialog => {
       fireEvent.pointerDown(dialog)
       fireEvent.click(dialog)
     },
@@ -173,7 +212,10 @@ test('the page’s own Escape handling does not see the key', async () => {
 })
 
 test('field 64: a stale confirm shows the new list with a notice and marks the changed row', async () => {
-  const { lines } = await open({ ...goingWell(aPreview()), plan: [ok({ kind: 'stale', preview: aPreview({ rows: [aConflict('a.txt'), aRow('new/b.txt', 'delete')] }) })] })
+  const { lines } = await open({
+    ...goingWell(aPreview()),
+    plan: [ok({ kind: 'stale', preview: aPreview({ rows: [aConflict('a.txt'), aRow('new/b.txt', 'delete')] }) })],
+  })
 
   await press(/^Roll back 2 turns/)
 
@@ -196,12 +238,17 @@ test('cannot be left or confirmed twice while it is being carried out', async ()
 })
 
 test('field 76: the result names what could not be put back first and counts only what was', async () => {
-  await openWell(aPreview(), anOp({ outcomes: [
-    { path: '/w/a.txt', result: 'restored', action: 'write' },
-    { path: '/w/new/b.txt', result: 'failed', reason: 'EACCES' },
-    { path: '/w/kept.txt', result: 'kept', reason: 'changed-since' },
-    { path: '/w/same.txt', result: 'restored', reason: 'unchanged' },
-  ] }))
+  await openWell(
+    aPreview(),
+    anOp({
+      outcomes: [
+        { path: '/w/a.txt', result: 'restored', action: 'write' },
+        { path: '/w/new/b.txt', result: 'failed', reason: 'EACCES' },
+        { path: '/w/kept.txt', result: 'kept', reason: 'changed-since' },
+        { path: '/w/same.txt', result: 'restored', reason: 'unchanged' },
+      ],
+    }),
+  )
 
   await press(/^Roll back 2 turns/)
 
@@ -209,7 +256,7 @@ test('field 76: the result names what could not be put back first and counts onl
   expect(text).toContain('1 file was put back.')
   expect(text).toContain('1 file could not be put back.')
   expect(text).not.toContain('same.txt')
-  expect(screen.getAllByRole('listitem').map((row) => row.textContent)).toEqual([
+  expect(screen.getAllByRole('listitem').map(row => row.textContent)).toEqual([
     expect.stringContaining('Writing it is not permitted (EACCES)'),
     expect.stringContaining('kept'),
     expect.stringContaining('put back'),
@@ -217,7 +264,13 @@ test('field 76: the result names what could not be put back first and counts onl
 })
 
 test('after the result: undo on demand, focus in the composer when closed', async () => {
-  const { lines, composer } = await open({ ...goingWell(aPreview()), run: [{ kind: 'done', text: '' }, { kind: 'done', text: 'Recovered: a.txt' }] })
+  const { lines, composer } = await open({
+    ...goingWell(aPreview()),
+    run: [
+      { kind: 'done', text: '' },
+      { kind: 'done', text: 'Recovered: a.txt' },
+    ],
+  })
   await press(/^Roll back 2 turns/)
 
   await press('Undo file changes')
@@ -255,7 +308,9 @@ test('speaks Chinese where the page does', async () => {
 function button(view = fakeView()) {
   const opened: number[] = []
   const store = aStore({ remote: scriptedRemote().remote, view: view.view })
-  render(<TurnActions store={store} t={en} at={{ messageId: 'message-2' }} open={(_store, turn) => opened.push(turn)} />)
+  render(
+    <TurnActions store={store} t={en} at={{ messageId: 'message-2' }} open={(_store, turn) => opened.push(turn)} />,
+  )
   return { view, opened }
 }
 

@@ -6,7 +6,11 @@ import type { React } from '../../client/dsh/react-bridge.ts'
 
 /** The host's page as far as our adapters see it, in the spelling of one generation. Preact plays React. */
 
-export const react: React = { createElement: h as React['createElement'], useRef, useLayoutEffect: useLayoutEffect as React['useLayoutEffect'] }
+export const react: React = {
+  createElement: h as React['createElement'],
+  useRef,
+  useLayoutEffect: useLayoutEffect as React['useLayoutEffect'],
+}
 
 export function observable<T>(value: T): Observable<T> & { set(next: T): void; count(): number } {
   const listeners = new Set<() => void>()
@@ -24,7 +28,10 @@ export function observable<T>(value: T): Observable<T> & { set(next: T): void; c
   }
 }
 
-type Entry = { readonly options: { readonly name: string; readonly id?: string; readonly key?: string }; readonly component: ComponentType<object> }
+type Entry = {
+  readonly options: { readonly name: string; readonly id?: string; readonly key?: string }
+  readonly component: ComponentType<object>
+}
 
 export interface FakePageOptions {
   /** `old`: 0.1.0 and 0.1.1; `new`: chat apart from the session, list-form turn tail, other registry. */
@@ -45,7 +52,11 @@ export function fakePage(options: FakePageOptions = {}) {
   const definitions: { kind: string }[] = []
   const disposers: (() => void)[] = []
   const drafts = { text: '' }
-  const chat = observable({ order: [] as string[], nodes: new Map<string, object>(), legacy: { nodes: [] as object[] } })
+  const chat = observable({
+    order: [] as string[],
+    nodes: new Map<string, object>(),
+    legacy: { nodes: [] as object[] },
+  })
   const session = observable<Record<string, unknown>>({ running: false, subagent: null })
   const projection = observable<unknown>({ markers: [] })
   const current = observable<{ current?: string }>({ current: 's1' })
@@ -57,16 +68,30 @@ export function fakePage(options: FakePageOptions = {}) {
     },
   }
   const conversation = {
-    input: { for: () => ({ setDraft: (text: string) => { drafts.text = text }, state: { getSnapshot: () => ({ draft: drafts.text }) }, notify: () => {} }) },
-  }
-  // Up to 0.1.1 one snapshot holds both; publishing either publishes the session.
-  const face = isNew ? session : {
-    getSnapshot: () => ({ ...session.getSnapshot(), chat: chat.getSnapshot(), nodes: chat.getSnapshot().legacy.nodes }),
-    subscribe(listener: () => void) {
-      const stops = [session.subscribe(listener), chat.subscribe(listener)]
-      return () => stops.forEach((stop) => stop())
+    input: {
+      for: () => ({
+        setDraft: (text: string) => {
+          drafts.text = text
+        },
+        state: { getSnapshot: () => ({ draft: drafts.text }) },
+        notify: () => {},
+      }),
     },
   }
+  // Up to 0.1.1 one snapshot holds both; publishing either publishes the session.
+  const face = isNew
+    ? session
+    : {
+        getSnapshot: () => ({
+          ...session.getSnapshot(),
+          chat: chat.getSnapshot(),
+          nodes: chat.getSnapshot().legacy.nodes,
+        }),
+        subscribe(listener: () => void) {
+          const stops = [session.subscribe(listener), chat.subscribe(listener)]
+          return () => stops.forEach(stop => stop())
+        },
+      }
   const services: Record<string, unknown> = {
     connection: { rpc: { call: options.rpc ?? (() => Promise.reject(new Error('transport failure: HTTP 404'))) } },
     'remote.commands': { execute: options.execute ?? (async () => ({ ok: true })) },
@@ -79,36 +104,53 @@ export function fakePage(options: FakePageOptions = {}) {
   const undeclared = new Set(options.undeclared)
   const ctx = {
     get,
-    slots: has('slots') ? {
-      inject: (key: string, register: () => unknown) => (undeclared.has(key) ? undefined : register()),
-      register(slot: Entry['options'], component: ComponentType<object>) {
-        const entry = { options: slot, component }
-        entries.push(entry)
-        return () => void entries.splice(entries.indexOf(entry), 1)
-      },
-      spec: (key: string) => ({ kind: key === 'conversation.chat.turnTail' ? (isNew ? 'list' : 'chain') : 'list' }),
-    } : undefined,
+    slots: has('slots')
+      ? {
+          inject: (key: string, register: () => unknown) => (undeclared.has(key) ? undefined : register()),
+          register(slot: Entry['options'], component: ComponentType<object>) {
+            const entry = { options: slot, component }
+            entries.push(entry)
+            return () => void entries.splice(entries.indexOf(entry), 1)
+          },
+          spec: (key: string) => ({ kind: key === 'conversation.chat.turnTail' ? (isNew ? 'list' : 'chain') : 'list' }),
+        }
+      : undefined,
     locale: has('locale') ? locale : undefined,
-    sessions: has('sessions') ? {
-      list: isNew ? observable({}) : current,
-      binding: (id: string) => (id === 's1' || id === 's2' ? { session: { ...face, projections: { faceOf: () => projection } } } : undefined),
-      scope: (id: string) => (id === 's1' ? { get } : undefined),
-    } : undefined,
+    sessions: has('sessions')
+      ? {
+          list: isNew ? observable({}) : current,
+          binding: (id: string) =>
+            id === 's1' || id === 's2'
+              ? { session: { ...face, projections: { faceOf: () => projection } } }
+              : undefined,
+          scope: (id: string) => (id === 's1' ? { get } : undefined),
+        }
+      : undefined,
     effect(run: () => () => void) {
       disposers.push(run())
     },
     inject(names: readonly string[], run: (child: unknown) => void) {
-      if (names.every((name) => get(name) !== undefined)) run(ctx)
+      if (names.every(name => get(name) !== undefined)) run(ctx)
     },
     on: () => {},
   } as unknown as ClientContext
 
   return {
-    ctx, entries, definitions, chat, session, projection, current, locale, drafts,
+    ctx,
+    entries,
+    definitions,
+    chat,
+    session,
+    projection,
+    current,
+    locale,
+    drafts,
     slots: () => entries.map(({ options: { name, id, key } }) => `${name} ${id ?? key}`),
     /** Draws one slot entry as the host would, into its own element. */
     draw(name: string, idOrKey: string, props: object) {
-      const entry = entries.find((known) => known.options.name === name && (known.options.id ?? known.options.key) === idOrKey)
+      const entry = entries.find(
+        known => known.options.name === name && (known.options.id ?? known.options.key) === idOrKey,
+      )
       if (entry === undefined) throw new Error(`nothing registered as ${name} ${idOrKey}`)
       const place = document.createElement('div')
       document.body.append(place)

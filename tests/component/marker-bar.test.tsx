@@ -13,7 +13,10 @@ const marker = { seq: 40, startSeq: 20, turn: 2, op: 'op000000' }
 
 async function bar(ops: readonly OpSummary[], options: Parameters<typeof fakeView>[0] = {}) {
   const remote = scriptedRemote({ timeline: [ok({ turns: [], ops })], run: [{ kind: 'done', text: 'Undone.' }] })
-  const rows = [{ key: 'first', kind: 'user', anchorSeq: 5, turn: 1 }, { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 }]
+  const rows = [
+    { key: 'first', kind: 'user', anchorSeq: 5, turn: 1 },
+    { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 },
+  ]
   const view = fakeView({ rows, markers: [marker], ...options })
   const store = aStore({ remote: remote.remote, view: view.view })
   render(<MarkerBar store={store} t={en} marker={marker} />)
@@ -30,7 +33,15 @@ test('says how much was rolled back and what became of the files', async () => {
 })
 
 test.each([
-  ['some files not put back', { outcomes: [{ path: '/w/a', result: 'restored' }, { path: '/w/b', result: 'failed' }] }],
+  [
+    'some files not put back',
+    {
+      outcomes: [
+        { path: '/w/a', result: 'restored' },
+        { path: '/w/b', result: 'failed' },
+      ],
+    },
+  ],
   ['no files changed', { outcomes: [] }],
   ['no files changed', { outcomes: [{ path: '/w/a', result: 'restored', reason: 'unchanged' }] }],
   ['conversation only', { scope: 'conversation' }],
@@ -53,38 +64,77 @@ test('undo runs the undo command once', async () => {
 
   await act(async () => {
     fireEvent.click(screen.getByRole('button', { name: 'Undo files' }))
-    fireEvent.click(screen.getByRole('button'))
+    fireEvent.click(screen.getByRole('button', { name: /Undo/ }))
     await settle()
   })
 
   expect(lines).toEqual(['/rollback undo'])
 })
 
+test('details name each file and why it was not put back', async () => {
+  await bar([
+    anOp({
+      outcomes: [
+        { path: '/w/src/a.txt', result: 'restored', action: 'write' },
+        { path: '/w/b.txt', result: 'kept', reason: 'changed-since' },
+        { path: '/out/c', result: 'failed', reason: 'EBUSY' },
+      ],
+    }),
+  ])
+  const toggle = screen.getByRole('button', { name: 'Details' })
+  expect(screen.queryByRole('listitem')).toBeNull()
+
+  await act(() => void fireEvent.click(toggle))
+
+  expect(toggle.getAttribute('aria-expanded')).toBe('true')
+  expect(screen.getAllByRole('listitem').map(row => row.textContent)).toEqual([
+    '/out/cAnother program holds it (EBUSY).failed',
+    'b.txtChanged since the agent last wrote it.kept',
+    'src/a.txtput back',
+  ])
+})
+
 test('only the rollback that undo would take offers it', async () => {
   await bar([anOp(), anOp({ op: 'op111111' as OpSummary['op'], markerSeq: 60, atMs: 2 })])
 
-  expect(screen.queryByRole('button')).toBeNull()
+  expect(screen.queryByRole('button', { name: 'Undo files' })).toBeNull()
 })
 
 test('when nothing else is left it draws a fresh start', async () => {
-  const { view } = await bar([anOp()], { rows: [{ key: 'p2', kind: 'user', anchorSeq: 22, turn: 2 }, { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 }] })
+  const { view } = await bar([anOp()], {
+    rows: [
+      { key: 'p2', kind: 'user', anchorSeq: 22, turn: 2 },
+      { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 },
+    ],
+  })
   expect(screen.getByText('A fresh start')).toBeTruthy()
 
-  await act(() => view.publish({ rows: [{ key: 'marker', kind: 'turnback-marker', anchorSeq: 40 }, { key: 'p4', kind: 'user', anchorSeq: 52, turn: 4 }] }))
+  await act(() =>
+    view.publish({
+      rows: [
+        { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 },
+        { key: 'p4', kind: 'user', anchorSeq: 52, turn: 4 },
+      ],
+    }),
+  )
 
   expect(screen.queryByText('A fresh start')).toBeNull()
 })
 
 test('the hiding rules match rows by key, split rows and grouped rows, in this session’s chat only', () => {
-  document.body.innerHTML = ['s1', 's2'].map((session) => `
+  document.body.innerHTML = ['s1', 's2']
+    .map(
+      session => `
     <div data-chat-flow id="${session}"><i data-turnback-session="${session}"></i>
       <p data-chat-flow-key="9:turn-tail2"></p><p data-chat-flow-key='["9:turn-tail2","x"]' data-chat-node-key="9:turn-tail2"></p>
       <p data-chat-group-key="g" data-chat-turn="2"></p><p data-chat-turn="2"></p><p data-chat-flow-key="9:turn-tail1"></p>
-    </div>`).join('')
+    </div>`,
+    )
+    .join('')
 
   const selector = hiddenCss('s1', { keys: ['9:turn-tail2'], turns: [2] }).replace(/\{[^}]*\}$/, '')
 
-  expect([...document.querySelectorAll(selector)].map((row) => row.parentElement!.id)).toEqual(['s1', 's1', 's1'])
+  expect([...document.querySelectorAll(selector)].map(row => row.parentElement!.id)).toEqual(['s1', 's1', 's1'])
 })
 
 test('a key with quotes or backslashes stays one string', () => {

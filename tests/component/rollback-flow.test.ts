@@ -43,9 +43,22 @@ test('counts the files of the plan and the conflicts put back by choice', () => 
 test('field 64: a stale confirm shows the new preview, marks what is different and keeps the choices that still hold', () => {
   const now = aPreview({ token: 't2', rows: [aConflict('a.txt'), aConflict('c.txt'), aRow('d.txt', 'write')] })
 
-  const phase = after(opened, previewed, { kind: 'chosen', path: '/w/c.txt', putBack: true }, { kind: 'chosen', path: '/w/d.txt', putBack: true }, confirmed, { kind: 'stale', request: 2, preview: now })
+  const phase = after(
+    opened,
+    previewed,
+    { kind: 'chosen', path: '/w/c.txt', putBack: true },
+    { kind: 'chosen', path: '/w/d.txt', putBack: true },
+    confirmed,
+    { kind: 'stale', request: 2, preview: now },
+  )
 
-  expect(phase).toEqual({ kind: 'ready', turn: 2, preview: now, putBack: new Set(['/w/c.txt']), changed: new Set(['/w/a.txt', '/w/d.txt']) })
+  expect(phase).toEqual({
+    kind: 'ready',
+    turn: 2,
+    preview: now,
+    putBack: new Set(['/w/c.txt']),
+    changed: new Set(['/w/a.txt', '/w/d.txt']),
+  })
 })
 
 test('a problem ends in a state that names it, and only for the request it answers', () => {

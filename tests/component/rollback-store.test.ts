@@ -1,10 +1,24 @@
 import { expect, test } from 'vitest'
 import { failure } from '../../src/protocol/failure.ts'
 import { fail, ok } from '../../src/result.ts'
-import { aConflict, anOp, aPreview, aRow, aStore, fakeComposer, fakeView, goingWell, later, scriptedRemote, settle } from './support.ts'
+import {
+  aConflict,
+  anOp,
+  aPreview,
+  aRow,
+  aStore,
+  fakeComposer,
+  fakeView,
+  goingWell,
+  later,
+  scriptedRemote,
+  settle,
+} from './support.ts'
 
 test('carries out exactly the plan the host made from the shown preview', async () => {
-  const { remote, asked, lines } = scriptedRemote(goingWell(aPreview({ rows: [aConflict('c.txt'), aConflict('d.txt')] })))
+  const { remote, asked, lines } = scriptedRemote(
+    goingWell(aPreview({ rows: [aConflict('c.txt'), aConflict('d.txt')] })),
+  )
   const store = aStore({ remote })
   store.open(2)
   await settle()
@@ -14,7 +28,12 @@ test('carries out exactly the plan the host made from the shown preview', async 
 
   await store.confirm()
 
-  expect(asked.find(({ endpoint }) => endpoint === 'plan')?.request).toEqual({ sessionId: 'session-1', turn: 2, token: 't1', putBack: ['/w/c.txt'] })
+  expect(asked.find(({ endpoint }) => endpoint === 'plan')?.request).toEqual({
+    sessionId: 'session-1',
+    turn: 2,
+    token: 't1',
+    putBack: ['/w/c.txt'],
+  })
   expect(lines).toEqual(['/rollback --plan plan0000'])
   expect(store.phase.value).toMatchObject({ kind: 'done', op: anOp() })
 })
@@ -48,7 +67,10 @@ test('drops the preview of a turn that is no longer looked at', async () => {
 })
 
 test('field 64: a stale plan is not carried out', async () => {
-  const { remote, lines } = scriptedRemote({ preview: [ok(aPreview())], plan: [ok({ kind: 'stale', preview: aPreview({ token: 't2', rows: [aConflict('a.txt')] }) })] })
+  const { remote, lines } = scriptedRemote({
+    preview: [ok(aPreview())],
+    plan: [ok({ kind: 'stale', preview: aPreview({ token: 't2', rows: [aConflict('a.txt')] }) })],
+  })
   const store = aStore({ remote })
   store.open(2)
   await settle()
@@ -60,20 +82,28 @@ test('field 64: a stale plan is not carried out', async () => {
 })
 
 test('a refusal of the command is shown in its own words', async () => {
-  const { remote } = scriptedRemote({ ...goingWell(aPreview()), run: [{ kind: 'refused', text: 'A turn is still running.' }] })
+  const { remote } = scriptedRemote({
+    ...goingWell(aPreview()),
+    run: [{ kind: 'refused', text: 'A turn is still running.' }],
+  })
   const store = aStore({ remote })
   store.open(2)
   await settle()
 
   await store.confirm()
 
-  expect(store.phase.value).toMatchObject({ kind: 'failed', problem: { kind: 'said', text: 'A turn is still running.' } })
+  expect(store.phase.value).toMatchObject({
+    kind: 'failed',
+    problem: { kind: 'said', text: 'A turn is still running.' },
+  })
 })
 
 test('when the connection breaks while it is carried out, the host’s record decides what happened', async () => {
   const broken = { kind: 'failed', failure: failure('host-missing') } as const
   const done = aStore({ remote: scriptedRemote({ ...goingWell(aPreview()), run: [broken] }).remote })
-  const notDone = aStore({ remote: scriptedRemote({ ...goingWell(aPreview()), run: [broken], outcome: [ok({})] }).remote })
+  const notDone = aStore({
+    remote: scriptedRemote({ ...goingWell(aPreview()), run: [broken], outcome: [ok({})] }).remote,
+  })
   for (const store of [done, notDone]) {
     store.open(2)
     await settle()
@@ -86,7 +116,10 @@ test('when the connection breaks while it is carried out, the host’s record de
 
 test('puts the withdrawn prompt and its pictures into an empty composer and names the pictures that are lost', async () => {
   const { composer, state } = fakeComposer()
-  const store = aStore({ remote: scriptedRemote(goingWell(aPreview({ prompt: { text: 'do it', images: ['one', 'lost-two'] } }))).remote, composer: () => composer })
+  const store = aStore({
+    remote: scriptedRemote(goingWell(aPreview({ prompt: { text: 'do it', images: ['one', 'lost-two'] } }))).remote,
+    composer: () => composer,
+  })
   store.open(2)
   await settle()
 
@@ -99,7 +132,10 @@ test('puts the withdrawn prompt and its pictures into an empty composer and name
 
 test('keeps a draft and offers the withdrawn prompt, which goes after it', async () => {
   const { composer, state } = fakeComposer('half a thought')
-  const store = aStore({ remote: scriptedRemote(goingWell(aPreview({ prompt: { text: 'do it', images: [] } }))).remote, composer: () => composer })
+  const store = aStore({
+    remote: scriptedRemote(goingWell(aPreview({ prompt: { text: 'do it', images: [] } }))).remote,
+    composer: () => composer,
+  })
   store.open(2)
   await settle()
 
@@ -115,7 +151,10 @@ test('keeps a draft and offers the withdrawn prompt, which goes after it', async
 
 test('a prompt without words leaves the composer alone', async () => {
   const { composer, state } = fakeComposer('half a thought')
-  const store = aStore({ remote: scriptedRemote(goingWell(aPreview({ prompt: { text: '  ', images: [] } }))).remote, composer: () => composer })
+  const store = aStore({
+    remote: scriptedRemote(goingWell(aPreview({ prompt: { text: '  ', images: [] } }))).remote,
+    composer: () => composer,
+  })
   store.open(2)
   await settle()
 
@@ -156,7 +195,13 @@ test('a marker that came from elsewhere leaves the composer alone', async () => 
 })
 
 test('undo from the result runs the undo command and tells its answer', async () => {
-  const { remote, lines } = scriptedRemote({ ...goingWell(aPreview()), run: [{ kind: 'done', text: 'Rolled back.' }, { kind: 'done', text: 'Undone.' }] })
+  const { remote, lines } = scriptedRemote({
+    ...goingWell(aPreview()),
+    run: [
+      { kind: 'done', text: 'Rolled back.' },
+      { kind: 'done', text: 'Undone.' },
+    ],
+  })
   const store = aStore({ remote, command: () => 'turnback' })
   store.open(2)
   await settle()
@@ -191,7 +236,10 @@ test('looks at the refused turn again on retry', async () => {
 })
 
 test('hides rows as markers arrive and does not walk the rows for a streamed chunk', () => {
-  const rows = [{ key: 'p1', kind: 'user', anchorSeq: 12, turn: 1 }, { key: 'p2', kind: 'user', anchorSeq: 22, turn: 2 }]
+  const rows = [
+    { key: 'p1', kind: 'user', anchorSeq: 12, turn: 1 },
+    { key: 'p2', kind: 'user', anchorSeq: 22, turn: 2 },
+  ]
   const session = fakeView({ rows })
   const store = aStore({ remote: scriptedRemote().remote, view: session.view })
   const before = session.walks()
@@ -227,7 +275,9 @@ test('follows the running state and lets go of the session when disposed', () =>
 })
 
 test('a preview with nothing to do is still a preview', async () => {
-  const store = aStore({ remote: scriptedRemote(goingWell(aPreview({ rows: [aRow('a.txt', 'none')] }), anOp({ outcomes: [] }))).remote })
+  const store = aStore({
+    remote: scriptedRemote(goingWell(aPreview({ rows: [aRow('a.txt', 'none')] }), anOp({ outcomes: [] }))).remote,
+  })
   store.open(2)
   await settle()
 

@@ -30,7 +30,10 @@ export function aPreview(more: Partial<Preview> = {}): Preview {
     scope: 'both',
     target: { turn: 2, startSeq: 20, title: 'second', atMs: 0 },
     lastTurn: 3,
-    turns: [{ turn: 2, title: 'second prompt' }, { turn: 3, title: 'third prompt' }],
+    turns: [
+      { turn: 2, title: 'second prompt' },
+      { turn: 3, title: 'third prompt' },
+    ],
     messages: 6,
     rows: [aRow('a.txt', 'write'), aRow('new/b.txt', 'delete')],
     folders: [],
@@ -49,7 +52,10 @@ export function anOp(more: Partial<OpSummary> = {}): OpSummary {
     scope: 'both',
     target: { startSeq: 20, number: 2, lastNumber: 3 },
     markerSeq: 40,
-    outcomes: [{ path: '/w/a.txt', result: 'restored', action: 'write' }, { path: '/w/new/b.txt', result: 'restored', action: 'delete' }],
+    outcomes: [
+      { path: '/w/a.txt', result: 'restored', action: 'write' },
+      { path: '/w/new/b.txt', result: 'restored', action: 'delete' },
+    ],
     undone: false,
     atMs: 1,
     ...more,
@@ -59,7 +65,9 @@ export function anOp(more: Partial<OpSummary> = {}): OpSummary {
 type Answer = Result<unknown, Failure> | Promise<Result<unknown, Failure>>
 
 /** Answers per endpoint, taken in order; the last one stays. What was asked is kept. */
-export function scriptedRemote(script: { readonly [E in Endpoint]?: readonly Answer[] } & { readonly run?: readonly CommandRun[] } = {}) {
+export function scriptedRemote(
+  script: { readonly [E in Endpoint]?: readonly Answer[] } & { readonly run?: readonly CommandRun[] } = {},
+) {
   const asked: { endpoint: string; request: Record<string, unknown> }[] = []
   const lines: string[] = []
   const used = new Map<string, number>()
@@ -82,30 +90,46 @@ export function scriptedRemote(script: { readonly [E in Endpoint]?: readonly Ans
 }
 
 /** A rollback that goes well from the preview to the result. */
-export const goingWell = (preview: Preview, op: OpSummary = anOp()) => ({
-  preview: [ok(preview)],
-  plan: [ok({ kind: 'planned', planId: planId('plan0000'), expiresAtMs: 1 })],
-  run: [{ kind: 'done', text: 'Rolled back.' }],
-  outcome: [ok({ op })],
-  timeline: [ok({ turns: [], ops: [op] })],
-} as const)
+export const goingWell = (preview: Preview, op: OpSummary = anOp()) =>
+  ({
+    preview: [ok(preview)],
+    plan: [ok({ kind: 'planned', planId: planId('plan0000'), expiresAtMs: 1 })],
+    run: [{ kind: 'done', text: 'Rolled back.' }],
+    outcome: [ok({ op })],
+    timeline: [ok({ turns: [], ops: [op] })],
+  }) as const
 
-export function fakeView(start: { rows?: readonly ChatRow[]; markers?: readonly PageMarker[]; running?: boolean; offered?: boolean; prompt?: { text: string; images: string[] } } = {}) {
-  const state = { rows: [] as readonly ChatRow[], markers: [] as readonly PageMarker[], running: false, offered: true, prompt: undefined as { text: string; images: string[] } | undefined, ...start }
+export function fakeView(
+  start: {
+    rows?: readonly ChatRow[]
+    markers?: readonly PageMarker[]
+    running?: boolean
+    offered?: boolean
+    prompt?: { text: string; images: string[] }
+  } = {},
+) {
+  const state = {
+    rows: [] as readonly ChatRow[],
+    markers: [] as readonly PageMarker[],
+    running: false,
+    offered: true,
+    prompt: undefined as { text: string; images: string[] } | undefined,
+    ...start,
+  }
   const listeners = new Set<() => void>()
   let walks = 0
   const view: SessionView = {
     isRunning: () => state.running,
     isOffered: () => state.offered,
     hasMore: () => false,
-    order: () => state.rows.map((row) => row.key),
+    order: () => state.rows.map(row => row.key),
     rows: () => {
       walks++
       return state.rows
     },
     markers: () => state.markers,
     promptAt: () => state.prompt,
-    turnOfMessage: (messageId) => ({ 'message-2': 2 })[messageId],
+    turnOfMessage: messageId => ({ 'message-2': 2 })[messageId],
     subscribe(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
@@ -124,15 +148,21 @@ export function fakeView(start: { rows?: readonly ChatRow[]; markers?: readonly 
 }
 
 export function fakeComposer(draft = '') {
-  const state = { draft, focused: 0, notices: [] as string[], images: [] as string[], settled: Promise.resolve() as Promise<void> }
+  const state = {
+    draft,
+    focused: 0,
+    notices: [] as string[],
+    images: [] as string[],
+    settled: Promise.resolve() as Promise<void>,
+  }
   const composer: Composer = {
     draft: () => state.draft,
     settled: () => state.settled,
-    setDraft: (text) => {
+    setDraft: text => {
       state.draft = text
     },
     async addImages(ids) {
-      const usable = ids.filter((id) => !id.startsWith('lost'))
+      const usable = ids.filter(id => !id.startsWith('lost'))
       state.images.push(...usable)
       return ids.length - usable.length
     },
@@ -150,17 +180,18 @@ export function aStore(deps: Partial<RollbackStoreDeps> & Pick<RollbackStoreDeps
     view: fakeView().view,
     composer: () => undefined,
     command: () => 'rollback',
-    say: (refusal) => translateFailure('en', refusal).text,
+    workspace: () => '/w',
+    say: refusal => translateFailure('en', refusal).text,
     ...deps,
   })
 }
 
 /** Lets pending replies arrive and what they caused be drawn. */
-export const settle = () => new Promise<void>((resolve) => setTimeout(resolve, 0))
+export const settle = () => new Promise<void>(resolve => setTimeout(resolve, 0))
 
 export function later<T>() {
   let resolve!: (value: T) => void
-  const promise = new Promise<T>((done) => {
+  const promise = new Promise<T>(done => {
     resolve = done
   })
   return { promise, resolve }

@@ -5,26 +5,28 @@ import { zh } from '../../locales/zh.ts'
 import { failure, failureCodes } from '../../src/protocol/failure.ts'
 
 const keys = Object.keys(en) as (keyof typeof en)[]
-const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!).sort()
+const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(match => match[1]!).sort()
 
 test('both languages have the same keys and no empty text', () => {
   expect(Object.keys(zh).sort()).toEqual([...keys].sort())
-  expect(keys.filter((key) => en[key].trim() === '' || zh[key].trim() === '')).toEqual([])
+  expect(keys.filter(key => en[key].trim() === '' || zh[key].trim() === '')).toEqual([])
 })
 
 test('both languages fill the same placeholders', () => {
-  expect(keys.filter((key) => placeholders(en[key]).join() !== placeholders(zh[key]).join())).toEqual([])
+  expect(keys.filter(key => placeholders(en[key]).join() !== placeholders(zh[key]).join())).toEqual([])
 })
 
 test('Chinese texts are Chinese', () => {
   const technical = new Set(['command.list.row', 'reason.other'])
-  expect(keys.filter((key) => !technical.has(key) && !/[\u4e00-\u9fff]/.test(zh[key]))).toEqual([])
+  expect(keys.filter(key => !technical.has(key) && !/[\u4e00-\u9fff]/.test(zh[key]))).toEqual([])
 })
 
 test('every count has a form for one and for many', () => {
-  const bases = keys.filter((key) => key.endsWith('.other') && placeholders(en[key]).includes('count')).map((key) => key.slice(0, -'.other'.length))
+  const bases = keys
+    .filter(key => key.endsWith('.other') && placeholders(en[key]).includes('count'))
+    .map(key => key.slice(0, -'.other'.length))
 
-  expect(bases.filter((base) => !hasText(`${base}.one`))).toEqual([])
+  expect(bases.filter(base => !hasText(`${base}.one`))).toEqual([])
 })
 
 test('every failure has a sentence and a remedy in both languages', () => {
@@ -38,7 +40,9 @@ test('every failure has a sentence and a remedy in both languages', () => {
 })
 
 test('fills placeholders with what is given and leaves the others readable', () => {
-  expect(translate('en', 'failure.unknown-turn', { turn: 99, last: 3 })).toBe('There is no turn 99 in this session; the last one is turn 3.')
+  expect(translate('en', 'failure.unknown-turn', { turn: 99, last: 3 })).toBe(
+    'There is no turn 99 in this session; the last one is turn 3.',
+  )
   expect(translate('en', 'failure.unknown-turn', { turn: 99 })).toContain('{last}')
 })
 

@@ -1,11 +1,16 @@
 import { expect, test } from 'vitest'
 import { hiddenRows, MARKER_ROW, nothingLeft, TURN_ROW, type ChatRow } from '../../../src/surface/hidden.ts'
 
-const row = (key: string, anchorSeq: number, more: Partial<ChatRow> = {}): ChatRow => ({ key, kind: 'any', anchorSeq, ...more })
+const row = (key: string, anchorSeq: number, more: Partial<ChatRow> = {}): ChatRow => ({
+  key,
+  kind: 'any',
+  anchorSeq,
+  ...more,
+})
 const marker = (seq: number) => row(`marker${seq}`, seq, { kind: MARKER_ROW })
 
 /** Turns 1..3 start at 10, 20 and 30; each has a prompt, an answer and a tail. */
-const turns = [1, 2, 3].flatMap((turn) => [
+const turns = [1, 2, 3].flatMap(turn => [
   row(`prompt${turn}`, turn * 10 + 2, { turn }),
   row(`answer${turn}`, turn * 10 + 4, { turn }),
   row(`tail${turn}`, turn * 10 + 4.1, { turn }),
@@ -37,7 +42,12 @@ test('compares fractional anchors as numbers: before the start stays, after it g
 })
 
 test('hides a row of a withdrawn turn that arrived after the marker', () => {
-  const rows = [row('prompt2', 22, { turn: 2 }), marker(40), row('late', 44, { turn: 2 }), row('prompt3', 52, { turn: 3 })]
+  const rows = [
+    row('prompt2', 22, { turn: 2 }),
+    marker(40),
+    row('late', 44, { turn: 2 }),
+    row('prompt3', 52, { turn: 3 }),
+  ]
 
   expect(hiddenRows(rows, [{ seq: 40, startSeq: 20, turn: 2 }]).keys).toEqual(['prompt2', 'late'])
 })
@@ -45,7 +55,10 @@ test('hides a row of a withdrawn turn that arrived after the marker', () => {
 test('a later marker over an earlier one hides its bar; turn numbers that came after stay apart', () => {
   const rows = [...turns, marker(40), row('prompt4', 52, { turn: 4 }), marker(60), row('prompt5', 72, { turn: 5 })]
 
-  const hidden = hiddenRows(rows, [{ seq: 40, startSeq: 20, turn: 2 }, { seq: 60, startSeq: 10, turn: 1 }])
+  const hidden = hiddenRows(rows, [
+    { seq: 40, startSeq: 20, turn: 2 },
+    { seq: 60, startSeq: 10, turn: 1 },
+  ])
 
   expect(hidden.keys).toContain('marker40')
   expect(hidden.keys).toContain('prompt4')
@@ -57,7 +70,10 @@ test('a later marker over an earlier one hides its bar; turn numbers that came a
 test('two rollbacks side by side keep both bars', () => {
   const rows = [...turns, marker(40), row('prompt4', 52, { turn: 4 }), marker(60)]
 
-  const hidden = hiddenRows(rows, [{ seq: 40, startSeq: 20, turn: 2 }, { seq: 60, startSeq: 50, turn: 4 }])
+  const hidden = hiddenRows(rows, [
+    { seq: 40, startSeq: 20, turn: 2 },
+    { seq: 60, startSeq: 50, turn: 4 },
+  ])
 
   expect(hidden.keys).not.toContain('marker40')
   expect(hidden.keys).not.toContain('marker60')
@@ -65,7 +81,8 @@ test('two rollbacks side by side keep both bars', () => {
 
 test('hides the row of our command only when a marker says the same', () => {
   const rows = [
-    ...turns, marker(40),
+    ...turns,
+    marker(40),
     row('rolled back', 41, { command: { sourceEventSeq: 40 } }),
     row('list', 43, { command: {} }),
     row('elsewhere', 45, { command: { sourceEventSeq: 7 } }),
