@@ -20,6 +20,7 @@ const names = {
   editPath: /^(Edit path|编辑路径)$/,
   open: /^(Open|打开)$/,
   openSidebar: /^(Open sidebar|打开侧边栏)$/,
+  moreSessions: /^(Show \d+ more sessions?|(显示|展开).*\d+.*会话)$/,
   newSession: /^(New session|新建会话)$/,
   blankComposer: /^(Describe what you want to build|描述你想要构建的内容)/,
   send: /^(Send message|发送消息)$/,
@@ -95,8 +96,10 @@ export async function newSession(page: Page): Promise<void> {
 export async function openSession(page: Page, title: string | RegExp): Promise<void> {
   const row = page.getByRole('treeitem', { name: title }).first()
   const sidebar = page.getByRole('button', { name: names.openSidebar })
-  await row.or(sidebar).first().waitFor()
-  if (!await row.isVisible()) await sidebar.click()
+  const more = page.getByRole('button', { name: names.moreSessions })
+  await row.or(sidebar).or(more).first().waitFor()
+  if (!await row.isVisible() && await sidebar.isVisible()) await sidebar.click()
+  if (!await row.isVisible() && await more.isVisible()) await more.click()
   await row.click()
 }
 
