@@ -14,7 +14,8 @@ type Intent = (target: ForeignTarget, actor: ForeignExecution | undefined, next:
 
 /** Registers capture around every tool call. A fault of ours changes neither the call nor its result. */
 export function watchToolCalls(ctx: HostContext, capture: Capture, health: Health): void {
-  const before = health.contain('capture before a write', capture.beforeWrite)
+  const before = health.contain('capture before a write', (exec: ForeignExecution, target: ForeignTarget) =>
+    capture.beforeWrite(exec, pathOf(ctx, target), target))
   const after = health.contain('capture after a call', capture.afterCall)
   const settled = health.contain('capture of a denied call', capture.afterResult)
   const started = health.contain('capture at the start of a call', capture.atStart)
@@ -23,7 +24,7 @@ export function watchToolCalls(ctx: HostContext, capture: Capture, health: Healt
   const intent: Intent = async (target, actor, next) => {
     // First the host's answer: where it refuses the write there is nothing to capture.
     const answer = await next()
-    if (actor !== undefined) await before(actor, pathOf(ctx, target), target)
+    if (actor !== undefined) await before(actor, target)
     return answer
   }
   ctx.on('fs/write-intent', intent, { prepend: true })
