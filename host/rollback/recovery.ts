@@ -86,7 +86,12 @@ export function watchRecovery(deps: RollbackDeps): void {
   }, { prepend: true })
   ctx.inject(['sessionPersistence'], health.contain('recovery', (inner: HostContext) => {
     const persistence = inner.get('sessionPersistence') as { inspect?: (id: string) => Promise<Inspection> }
-    void recoverCold(deps, persistence, recover).catch((error: unknown) => { health.report('recovery', error) })
+    let isOver = false
+    inner.effect(() => () => { isOver = true }, 'turnback: recovery of stored sessions')
+    void recoverCold(deps, persistence, recover).catch((error: unknown) => {
+      // A host that stops meanwhile takes its services away; the next start looks again.
+      if (!isOver) health.report('recovery', error)
+    })
   }))
 }
 

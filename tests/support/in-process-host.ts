@@ -154,6 +154,7 @@ async function startHost(world: World, options: HostOptions, stopped: () => void
   await mount('dsh-tools', { mode: options.tools ?? 'native' })
   await mount('dsh-agent')
   await mount('dsh-session-persistence-jsonl', { root: join(world.home, 'sessions'), writeBatchMaxDelayMs: 1 })
+  await mount('dsh-session-checkpoint-policy')
   await mount('dsh-commands')
   await optional('sessionProjections', 'dsh-session-projection')
   await optional('tokenMeter', 'dsh-token-meter')

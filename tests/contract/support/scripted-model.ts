@@ -26,6 +26,8 @@ export interface ScriptedModel {
   readonly script: Step[]
   /** What the model was sent, oldest first. */
   readonly requests: ModelRequest[]
+  /** Called when a request comes in, before it is answered. */
+  onRequest: (() => void) | undefined
 }
 
 export async function scriptedModel(): Promise<ScriptedModel> {
@@ -33,12 +35,14 @@ export async function scriptedModel(): Promise<ScriptedModel> {
   const script: Step[] = []
   const requests: ModelRequest[] = []
   let calls = 0
+  const model: { adapter: Foreign } & ScriptedModel = { adapter: undefined, script, requests, onRequest: undefined }
   class Adapter extends LlmAdapter {
     resolveModel(provider: string, id: string) {
       return Promise.resolve({ provider, id, name: id, contextWindow: 100_000 })
     }
     async *stream(options: Foreign): AsyncGenerator<unknown> {
       requests.push(JSON.parse(JSON.stringify({ system: options.system ?? '', messages: options.messages ?? [], tools: options.tools ?? [] })))
+      model.onRequest?.()
       const step = script.shift() ?? 'ok'
       if (typeof step === 'string') {
         yield* saying(step)
@@ -67,7 +71,7 @@ export async function scriptedModel(): Promise<ScriptedModel> {
       }
     }
   }
-  return { adapter: new Adapter(), script, requests }
+  return Object.assign(model, { adapter: new Adapter() })
 }
 
 function* saying(text: string): Generator<unknown> {
