@@ -274,3 +274,56 @@ test('what our command answered is drawn as it was written', async () => {
   expect(answered.querySelector('pre')?.textContent).toBe('line one\nline two')
   expect(waiting.textContent).toContain('Working…')
 })
+
+/** A page whose chat holds a withdrawn prompt and the marker at 40. */
+async function rolledBack(options: FakePageOptions = {}) {
+  const page = await start({ rpc, ...options })
+  page.chat.set({
+    order: [],
+    nodes: new Map(),
+    legacy: { nodes: [{ kind: 'user', seq: 22, content: [{ type: 'text', text: 'do it' }] }] },
+  })
+  page.projection.set({ markers: [{ seq: 40, startSeq: 20, turn: 2, op: 'op000000' }] })
+  return page
+}
+
+test.each(['old', 'new'] as const)(
+  'a line typed in this composer brings its prompt back (%s host)',
+  async generation => {
+    const page = await rolledBack({ generation })
+
+    page.emit('command/executed', 's1', 'rollback', { kind: 'success', text: '', sourceEventSeq: 40 })
+    await settle()
+
+    expect(page.drafts.text).toBe('do it')
+  },
+)
+
+test.each([
+  ['another command', 'compact', { kind: 'success', sourceEventSeq: 40 }],
+  ['an error', 'rollback', { kind: 'error', text: 'no' }],
+  ['an answer without an event', 'rollback', { kind: 'success', text: 'list' }],
+  ['no result at all', 'rollback', undefined],
+])('%s leaves the composer alone', async (_what, name, result) => {
+  const page = await rolledBack()
+
+  page.emit('command/executed', 's1', name, result)
+  await settle()
+
+  expect(page.drafts.text).toBe('')
+})
+
+test('after a lost connection the host half is greeted again', async () => {
+  let greeted = 0
+  const page = await start({
+    rpc: async (_channel, endpoint) => {
+      if (endpoint === 'hello') greeted++
+      return ok(ok(answers[endpoint]))
+    },
+  })
+
+  page.emit('connection/reset')
+  await settle()
+
+  expect(greeted).toBe(2)
+})

@@ -51,6 +51,7 @@ export function fakePage(options: FakePageOptions = {}) {
   const entries: Entry[] = []
   const definitions: { kind: string }[] = []
   const disposers: (() => void)[] = []
+  const listeners: { event: string; listener: (...args: readonly unknown[]) => void }[] = []
   const drafts = { text: '' }
   const chat = observable({
     order: [] as string[],
@@ -132,7 +133,7 @@ export function fakePage(options: FakePageOptions = {}) {
     inject(names: readonly string[], run: (child: unknown) => void) {
       if (names.every(name => get(name) !== undefined)) run(ctx)
     },
-    on: () => {},
+    on: (event: string, listener: (...args: readonly unknown[]) => void) => void listeners.push({ event, listener }),
   } as unknown as ClientContext
 
   return {
@@ -156,6 +157,9 @@ export function fakePage(options: FakePageOptions = {}) {
       document.body.append(place)
       render(h(entry.component, props) as VNode, place)
       return place
+    },
+    emit(event: string, ...args: readonly unknown[]) {
+      for (const known of listeners) if (known.event === event) known.listener(...args)
     },
     dispose() {
       for (const dispose of disposers.splice(0).reverse()) dispose()
