@@ -89,8 +89,11 @@ export async function startWorld(options: WorldOptions = {}): Promise<World> {
     let page = await openHere(browser, host.url)
     await ui.composer(page).waitFor()
     const restartHostAlone = async (signal?: 'SIGTERM' | 'SIGKILL') => {
+      // What a page says while its host goes away is no fault.
+      const said = pageErrors.length
       await host.stop(signal)
       await page.close()
+      pageErrors.splice(said)
       host = await startHere(model, [])
     }
 
