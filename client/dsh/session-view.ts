@@ -153,7 +153,8 @@ function commandOf(node: ChatNode, ourCommands: ReadonlySet<string>): Pick<ChatR
   const { name, outcome } = (node.data ?? {}) as { name?: string; outcome?: { sourceEventSeq?: number } | null }
   if (name === undefined || !ourCommands.has(name)) return {}
   const sourceEventSeq = outcome?.sourceEventSeq
-  return { command: sourceEventSeq === undefined ? {} : { sourceEventSeq } }
+  const answered = outcome !== null && outcome !== undefined
+  return { command: { answered, ...(sourceEventSeq === undefined ? {} : { sourceEventSeq }) } }
 }
 
 /** `session.projections.faceOf(key)` (client-runtime contract/session.ts): the value our host half pushes. */

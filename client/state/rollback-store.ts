@@ -84,7 +84,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   // The host publishes for every streamed chunk; rows are walked again only when one was added or
   // moved, a marker came, or a run of our command has not answered yet.
   let seenOrder: readonly string[] = []
-  let waitsForAnswer = false
+  let unanswered = 0
   const look = () =>
     batch(() => {
       running.value = view.isRunning()
@@ -92,15 +92,18 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       const order = view.order()
       const found = view.markers()
       const newMarkers = !sameMarkers(found, markers.peek())
-      if (!newMarkers && !waitsForAnswer && sameOrder(order, seenOrder)) return
+      if (!newMarkers && unanswered === 0 && sameOrder(order, seenOrder)) return
       seenOrder = order
       if (newMarkers) markers.value = found
       const rows = view.rows(ourCommands(deps.command()))
-      waitsForAnswer = rows.some(row => row.command !== undefined && row.command.sourceEventSeq === undefined)
+      const open = rows.filter(row => row.command?.answered === false).length
+      const answered = open < unanswered
+      unanswered = open
       const next = hiddenRows(rows, found)
       if (!sameHidden(next, hidden.peek())) hidden.value = next
       empty.value = found.length > 0 && !view.hasMore() && nothingLeft(rows, next)
-      if (newMarkers && opsAsked) loadOps()
+      // The marker comes before the host has noted the op as done; the command's answer comes after.
+      if ((newMarkers || answered) && opsAsked) loadOps()
       promptOfAwaited()
     })
   look()

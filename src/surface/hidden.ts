@@ -6,8 +6,8 @@ export interface ChatRow {
   readonly kind: string
   readonly anchorSeq: number
   readonly turn?: number
-  /** A run of our own command; `sourceEventSeq` once it answered with an event. */
-  readonly command?: { readonly sourceEventSeq?: Seq }
+  /** A run of our own command; `sourceEventSeq` when it answered with an event. */
+  readonly command?: { readonly answered: boolean; readonly sourceEventSeq?: Seq }
 }
 
 /** A rollback of the conversation: the marker at `seq` withdrew everything from `startSeq`, the start of `turn`. */

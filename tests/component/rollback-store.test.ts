@@ -253,14 +253,31 @@ test('hides rows as markers arrive and does not walk the rows for a streamed chu
 })
 
 test('a run of our command is looked at until it has answered, then its row goes', () => {
-  const running = { key: 'run', kind: 'command', anchorSeq: 41, command: {} }
+  const running = { key: 'run', kind: 'command', anchorSeq: 41, command: { answered: false } }
   const session = fakeView({ rows: [running], markers: [{ seq: 40, startSeq: 20, turn: 2, op: 'op000000' }] })
   const store = aStore({ remote: scriptedRemote().remote, view: session.view })
   expect(store.hidden.value.keys).toEqual([])
 
-  session.publish({ rows: [{ ...running, command: { sourceEventSeq: 40 } }] })
+  session.publish({ rows: [{ ...running, command: { answered: true, sourceEventSeq: 40 } }] })
 
   expect(store.hidden.value.keys).toEqual(['run'])
+})
+
+// Seen in the real host: the marker is pushed before the op is noted as done, so the bar had no details.
+test('asks for the details of a typed rollback again once the command has answered', () => {
+  const running = { key: 'run', kind: 'command', anchorSeq: 39, command: { answered: false } }
+  const session = fakeView({ rows: [running] })
+  const { remote, asked } = scriptedRemote()
+  const store = aStore({ remote, view: session.view })
+  const timelines = () => asked.filter(call => call.endpoint === 'timeline').length
+  store.loadOps()
+  session.publish({ markers: [{ seq: 40, startSeq: 20, turn: 2, op: 'op000000' }] })
+  expect(timelines()).toBe(2)
+
+  session.publish({ rows: [{ ...running, command: { answered: true, sourceEventSeq: 40 } }] })
+  session.publish()
+
+  expect(timelines()).toBe(3)
 })
 
 test('follows the running state and lets go of the session when disposed', () => {

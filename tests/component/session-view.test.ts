@@ -52,7 +52,7 @@ test.each(generations)('reads rows with turn, anchor and our commands (%s host)'
   expect(view.rows(new Set(['rollback']))).toEqual([
     { key: 'user', kind: 'user', anchorSeq: 22, turn: 2 },
     { key: 'edge', kind: 'user', anchorSeq: 23.5 },
-    { key: 'command', kind: 'command', anchorSeq: 39, command: { sourceEventSeq: 40 } },
+    { key: 'command', kind: 'command', anchorSeq: 39, command: { answered: true, sourceEventSeq: 40 } },
     { key: '15:turnback-marker40', kind: 'turnback-marker', anchorSeq: 40 },
   ])
   expect(view.rows(new Set(['other']))[2]).toEqual({ key: 'command', kind: 'command', anchorSeq: 39 })

@@ -155,14 +155,17 @@ describe('from the composer', () => {
     await expectRowsOfTurn1Only(world)
 
     expectFilesBeforeTurn2(world)
+    await world.page.getByText('some files not put back').waitFor()
+    await world.page.locator('[data-turnback-session]').getByRole('button', { name: 'Details' }).click()
     await world.page.getByText('hand.txt').filter({ visible: true }).first().waitFor()
     await ui.screenshot(world.page, 'typed-rollback')
   })
 
   test('the typed undo puts every file back to what it was before the rollback', async () => {
     await ui.runCommand(world.page, '/rollback undo')
-    await expect.poll(() => world.read('lib/deep/n1.txt')).toBe('n1\n')
+    await world.page.getByText('file changes undone').waitFor()
 
+    expect(world.read('lib/deep/n1.txt')).toBe('n1\n')
     expect(world.read('lib/deep/n2.txt')).toBe('n2\n')
     expect(world.read('a.txt')).toBe('a2\n')
     // The host's own edit drops the byte order mark; undo brings back what was there, not what should have been.

@@ -83,9 +83,9 @@ test('hides the row of our command only when a marker says the same', () => {
   const rows = [
     ...turns,
     marker(40),
-    row('rolled back', 41, { command: { sourceEventSeq: 40 } }),
-    row('list', 43, { command: {} }),
-    row('elsewhere', 45, { command: { sourceEventSeq: 7 } }),
+    row('rolled back', 41, { command: { answered: true, sourceEventSeq: 40 } }),
+    row('list', 43, { command: { answered: true } }),
+    row('elsewhere', 45, { command: { answered: true, sourceEventSeq: 7 } }),
   ]
 
   const hidden = hiddenRows(rows, [{ seq: 40, startSeq: 30, turn: 3 }])
