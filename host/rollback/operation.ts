@@ -23,6 +23,7 @@ const RESCUE_BATCH_BYTES = 8 * 1024 * 1024
 export interface Operation {
   readonly begin: OpBeginEntry
   readonly outcomes: readonly Outcome[]
+  readonly removedFolders: readonly Folder[]
   readonly markerSeq: Seq | undefined
   /** rollback: what it was planned from */
   readonly around?: Preview
@@ -73,7 +74,7 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
     await flush(deps.sessions, session)
     deps.onPhase('flushed', op)
   }
-  return ok(await finish(deps, session, records, { begin: entry, outcomes, markerSeq }))
+  return ok(await finish(deps, session, records, { begin: entry, outcomes, removedFolders: applied.value.removedFolders, markerSeq }))
 }
 
 /** Puts files back from an op's rescue. Files only; committed when every step was tried. */
@@ -84,7 +85,8 @@ export async function runUndo(deps: RollbackDeps, work: Omit<Work, 'op' | 'begin
   const { entry } = begun.value
   const applied = await apply(deps, work.session, work.records, entry)
   if (!applied.ok) return applied
-  return ok(await finish(deps, work.session, work.records, { begin: entry, outcomes: [...applied.value.outcomes, ...entry.decided], markerSeq: undefined }))
+  const { outcomes, removedFolders } = applied.value
+  return ok(await finish(deps, work.session, work.records, { begin: entry, outcomes: [...outcomes, ...entry.decided], removedFolders, markerSeq: undefined }))
 }
 
 /**

@@ -37,7 +37,7 @@ export function reportPreview(t: Translator, preview: Preview): string {
   return [
     t.count('command.preview.title', preview.turns.length, { turn }),
     ...(files.length === 0 && preview.gaps.length === 0 ? [t('command.preview.nothing')] : linesOf(t, groupRows(files))),
-    ...(preview.folders.length === 0 ? [] : [t('command.files.folders', { names: nameList(t, preview.folders) })]),
+    ...(preview.folders.length === 0 ? [] : [t('command.plan.folders', { names: nameList(t, preview.folders) })]),
     ...gapLines(t, preview.gaps),
     ...aroundLines(t, preview),
     t('command.preview.run', { turn }),
@@ -46,9 +46,13 @@ export function reportPreview(t: Translator, preview: Preview): string {
 
 /** What the command says of a finished op; `around` is the preview it was planned from, where there is one. */
 export function reportDone(t: Translator, operation: Operation, workspace: string | undefined, around: Pick<Preview, 'turns' | 'gaps' | 'queued' | 'untouched'> | undefined): string {
-  const { begin, outcomes } = operation
+  const { begin, outcomes, removedFolders } = operation
   const changed = outcomes.filter(outcome => outcome.reason !== 'unchanged')
-  const lines = linesOf(t, groupOutcomes(changed, workspace))
+  const folders = removedFolders.map(({ path }) => shownPath(path, workspace))
+  const lines = [
+    ...linesOf(t, groupOutcomes(changed, workspace)),
+    ...(folders.length === 0 ? [] : [t('command.files.folders', { names: nameList(t, folders) })]),
+  ]
   const turn = begin.target?.number ?? 0
   if (begin.act === 'undo') return [t('command.undone.other'), ...(lines.length === 0 ? [t('command.undone.unchanged')] : lines)].join('\n')
   return [
@@ -71,8 +75,8 @@ function groupRows(rows: readonly PreviewRow[]): readonly Line[] {
   return group(rows.map((row): Line => {
     const names = [row.shown]
     switch (row.action) {
-      case 'write': case 'recreate': case 'delete': return { key: `command.files.${row.action}`, names }
-      case 'keep': return { key: `command.files.keep.${row.conflict ?? 'changed-since'}`, names }
+      case 'write': case 'recreate': case 'delete': return { key: `command.plan.${row.action}`, names }
+      case 'keep': return { key: `command.plan.keep.${row.conflict ?? 'changed-since'}`, names }
       default: return { key: 'command.files.skip', reason: row.skip ?? 'unreadable', names }
     }
   }))

@@ -42,8 +42,8 @@ describe('/rollback with words that only ask', () => {
     [' ', [/^Turns, newest first/, /\/rollback undo/]],
     [' list', [/^Turns, newest first/, /\n2 {2}.* {2}second · 1 file\n1 {2}.* {2}first · 1 file$/]],
     [' help', [/^\/rollback <turn>/]],
-    [' preview 2', [/^Before turn 2: 1 turn would leave the conversation\.\nDeleted: b\.txt\nNothing has been done\. Run \/rollback 2 to do it\.$/]],
-    [' preview 1', [/^Before turn 1: 2 turns/, /Put back: a\.txt/, /Deleted: b\.txt/]],
+    [' preview 2', [/^Before turn 2: 1 turn would leave the conversation\.\nWould be deleted: b\.txt\nNothing has been done\. Run \/rollback 2 to do it\.$/]],
+    [' preview 1', [/^Before turn 1: 2 turns/, /Would be put back: a\.txt/, /Would be deleted: b\.txt/]],
   ])('"%s" answers and changes nothing', async (words, texts) => {
     const { world, chat } = await twoTurns()
     const before = { tree: world.tree(), count: chat.events().length }
