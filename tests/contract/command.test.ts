@@ -213,7 +213,7 @@ describe('the channel', () => {
 
     expect(kind).toBe('error')
     expect(text).toContain('Something changed since the preview. Nothing was done.')
-    expect(text).toContain('Kept, changed since')
+    expect(text).toContain('Would be kept, changed since')
     expect({ tree: world.tree(), surface: chat.surface() }).toEqual(before)
   })
 
