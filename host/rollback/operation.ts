@@ -27,6 +27,8 @@ export interface Operation {
   readonly markerSeq: Seq | undefined
   /** rollback: what it was planned from */
   readonly around?: Preview
+  /** It happened, but its end could not be stored: `settleOperation` before the next op of the session. */
+  readonly isOpen?: true
 }
 
 interface Work {
@@ -58,6 +60,7 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
   const applied = await apply(deps, session, records, entry)
   if (!applied.ok) return applied
   const outcomes = [...applied.value.outcomes, ...entry.decided]
+  const operation = { begin: entry, outcomes, removedFolders: applied.value.removedFolders }
   let markerSeq: Seq | undefined
   if (scope !== 'files') {
     try {
@@ -70,11 +73,30 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
       return fail(failure('unsupported-host', { detail: error instanceof Error ? error.message : String(error) }))
     }
     deps.onPhase('marker', op)
-    // A false answer means that nothing durable is mounted; then there is no log to be out of step with.
-    await flush(deps.sessions, session)
+    try {
+      // A false answer means that nothing durable is mounted; then there is no log to be out of step with.
+      await flush(deps.sessions, session)
+    } catch (error) {
+      // Everything is done but not known to be on disk: without the marker in the log the next start takes the files back.
+      deps.health.report('flush', error)
+      return ok({ ...operation, markerSeq, isOpen: true })
+    }
     deps.onPhase('flushed', op)
   }
-  return ok(await finish(deps, session, records, { begin: entry, outcomes, removedFolders: applied.value.removedFolders, markerSeq }))
+  return ok(await finish(deps, session, records, { ...operation, markerSeq }))
+}
+
+/** Tries once more to end an op that is `isOpen`; a failure leaves it so. */
+export async function settleOperation(deps: RollbackDeps, session: ForeignSession, records: Records, operation: Operation): Promise<Result<undefined, Failure>> {
+  try {
+    await flush(deps.sessions, session)
+  } catch (error) {
+    return fail(failure('store-unavailable', { detail: error instanceof Error ? error.message : String(error) }))
+  }
+  const { isOpen } = await finish(deps, session, records, operation)
+  if (isOpen === true) return fail(failure('store-unavailable', { detail: 'the last rollback could not be noted down' }))
+  deps.health.clear('flush')
+  return ok(undefined)
 }
 
 /** Puts files back from an op's rescue. Files only; committed when every step was tried. */
@@ -176,7 +198,7 @@ export async function takeBack(
 
 async function finish(deps: RollbackDeps, session: ForeignSession, records: Records, operation: Operation): Promise<Operation> {
   const { begin: entry, outcomes, markerSeq } = operation
-  await end(deps, session, records, {
+  const isEnded = await end(deps, session, records, {
     kind: 'op-done', op: entry.op, outcomes: [...outcomes], ...(markerSeq === undefined ? {} : { markerSeq }), atMs: deps.now(),
   })
   deps.onPhase('op-done', entry.op)
@@ -185,17 +207,19 @@ async function finish(deps: RollbackDeps, session: ForeignSession, records: Reco
     if (result !== 'restored' || row === undefined) continue
     await deps.observations.announce(session, path, entry.target?.startSeq ?? 0, row.goal.kind === 'absent' ? 'absent' : 'present')
   }
-  return operation
+  const { isOpen: _wasOpen, ...ended } = operation
+  return isEnded ? ended : { ...ended, isOpen: true }
 }
 
-/** The flag goes only after the entry is durable: a flag too many is looked at in vain, one too few hides an open op. */
-export async function end(deps: RollbackDeps, session: ForeignSession, records: Records, entry: OpDoneEntry | { kind: 'op-taken-back'; op: OpId; outcomes: Outcome[]; atMs: number }): Promise<void> {
+/** True when the end is durable. The flag goes only after the entry is durable: a flag too many is looked at in vain, one too few hides an open op. */
+export async function end(deps: RollbackDeps, session: ForeignSession, records: Records, entry: OpDoneEntry | { kind: 'op-taken-back'; op: OpId; outcomes: Outcome[]; atMs: number }): Promise<boolean> {
   const written = await records.journal.append({ entries: [entry] })
   if (!written.ok) {
     deps.health.report('store', written.failure.facts.detail ?? written.failure.code)
-    return
+    return false
   }
   await deps.store.clearOpenOp(idOf(session), entry.op)
+  return true
 }
 
 const isFileWork = (row: PlanRow): row is PlanRow & { decision: { kind: FileAction } } => ['write', 'recreate', 'delete'].includes(row.decision.kind)

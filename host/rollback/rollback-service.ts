@@ -11,7 +11,7 @@ import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
 import { idOf, readEvents } from '../dsh/session-log.ts'
 import type { RollbackDeps } from './deps.ts'
 import { draftRollback, lookAtAll, previewOf, type Draft } from './draft.ts'
-import { runRollback, runUndo, type Operation } from './operation.ts'
+import { runRollback, runUndo, settleOperation, type Operation } from './operation.ts'
 import { makePlanBook } from './plan-book.ts'
 import { readRecords } from './records.ts'
 import { summaryOf, timelineOf } from './timeline.ts'
@@ -40,6 +40,8 @@ export type PlanAnswer =
 
 export function makeRollbackService(deps: RollbackDeps): RollbackService {
   const book = makePlanBook(deps.now)
+  /** Ops of this run that happened and whose end is not stored. */
+  const unsettled = new Map<SessionId, Operation>()
 
   const sessionOf = (id: SessionId): Result<ForeignSession, Failure> => {
     const session = deps.sessions.get(id) ?? deps.agents.get(id)?.session
@@ -49,6 +51,17 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
   const draft = async (id: SessionId, turn: number, scope: Scope, putBack = noPaths): Promise<Result<Draft, Failure>> => {
     const session = sessionOf(id)
     return session.ok ? draftRollback(deps, { session: session.value, agent: deps.agents.get(id), turn, scope, putBack }) : session
+  }
+
+  /** Until the last op has ended, the records do not say what it did. */
+  const settleLast = async (session: ForeignSession): Promise<Result<undefined, Failure>> => {
+    const last = unsettled.get(idOf(session))
+    if (last === undefined) return ok(undefined)
+    const records = await readRecords(deps, session)
+    if (!records.ok) return records
+    const settled = await settleOperation(deps, session, records.value, last)
+    if (settled.ok) unsettled.delete(idOf(session))
+    return settled
   }
 
   /** Our writes do not go through the host's sandbox, so its mode is asked here. */
@@ -62,7 +75,14 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
     const lock = await deps.store.lock(idOf(agent.session))
     if (!lock.ok) return fail({ failure: lock.failure })
     try {
-      return await (inMaintenance(agent, run) ?? fail({ failure: failure('turn-running') }))
+      const settledFirst = async (signal: AbortSignal): Promise<Result<Operation, Refusal>> => {
+        const settled = await settleLast(agent.session)
+        if (!settled.ok) return fail({ failure: settled.failure })
+        const done = await run(signal)
+        if (done.ok && done.value.isOpen === true) unsettled.set(idOf(agent.session), done.value)
+        return done
+      }
+      return await (inMaintenance(agent, settledFirst) ?? fail({ failure: failure('turn-running') }))
     } finally {
       await lock.value()
     }

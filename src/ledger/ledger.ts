@@ -52,7 +52,7 @@ export const watchKey = (session: string, callId: string): string => `${session}
 /** The story of each path an op put back, as it was before the op, so that an undo can reinstate it. */
 interface Snapshot {
   readonly op: OpBeginEntry
-  /** Records with a lower number were there before the op. */
+  /** Records with a lower number were there before the op began. */
   readonly nextNumber: number
   readonly stories: Map<string, readonly string[]>
 }
@@ -64,6 +64,8 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   /** Record ids per path, oldest first, without the cancelled ones. */
   const stories = new Map<string, readonly string[]>()
   const begun = new Map<OpId, OpBeginEntry>()
+  /** How many records there were when an op began: its end may be noted after later turns, which it did not withdraw. */
+  const recordsAtBegin = new Map<OpId, number>()
   const finished: { readonly begin: OpBeginEntry; readonly done: OpDoneEntry }[] = []
   const snapshots = new Map<OpId, Snapshot>()
   const watched = new Set<string>()
@@ -93,6 +95,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         break
       case 'op-begin':
         begun.set(entry.op, entry)
+        recordsAtBegin.set(entry.op, records.size)
         break
       case 'op-applied':
         break
@@ -115,17 +118,19 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
 
   /** Kept, skipped and failed paths keep their records: a later rollback to an earlier turn still has to look at them. */
   function settle(begin: OpBeginEntry, outcomes: readonly Outcome[]): void {
-    const snapshot: Snapshot = { op: begin, nextNumber: records.size, stories: new Map() }
+    const nextNumber = recordsAtBegin.get(begin.op)!
+    const snapshot: Snapshot = { op: begin, nextNumber, stories: new Map() }
     snapshots.set(begin.op, snapshot)
     const restored = outcomes.filter(({ result }) => result === 'restored').map(({ path }) => path)
     const undone = begin.of === undefined ? undefined : snapshots.get(begin.of)
     const from = begin.target?.startSeq ?? Infinity
-    const isKept = (id: string) => records.get(id)!.turn.startSeq < from
+    const isEarlier = (id: string) => records.get(id)!.number < nextNumber
+    const isKept = (id: string) => records.get(id)!.turn.startSeq < from || !isEarlier(id)
     for (const path of new Set(begin.act === 'undo' ? [...restored, ...pathsWithoutRow(undone)] : restored)) {
       const story = stories.get(path) ?? []
       const next = begin.act === 'undo' ? reinstated(path, story, undone) : story.filter(isKept)
       if (next === undefined) continue
-      snapshot.stories.set(path, story)
+      snapshot.stories.set(path, story.filter(isEarlier))
       stories.set(path, next)
     }
   }

@@ -51,8 +51,8 @@ export interface Host {
   readonly complaints: readonly string[]
   /** A new session, or the stored one of that id. */
   open(id?: string, meta?: Readonly<Record<string, unknown>>): Promise<Chat>
-  /** Mounts our plugin now, in a host that was started without it. */
-  install(settings?: Readonly<Record<string, unknown>>): Promise<void>
+  /** Mounts our plugin now, in a host that was started without it; what is returned takes it out again. */
+  install(settings?: Readonly<Record<string, unknown>>): Promise<{ dispose(): Promise<void> }>
   /** Asks our channel the way the page does. */
   ask(endpoint: string, payload: unknown): Promise<Foreign>
   /** Stops the host as a SIGTERM does. */
@@ -194,7 +194,12 @@ async function startHost(world: World, options: HostOptions, stopped: () => void
     if (String(words[0]).startsWith('[turnback]')) complaints.push(words.join(' '))
     else error(...words)
   }
-  const install = async (settings: Readonly<Record<string, unknown>> = {}): Promise<void> => { await ctx.plugin(plugin, settings) }
+  const install: Host['install'] = async (settings = {}) => {
+    const fiber = ctx.plugin(plugin, settings)
+    await fiber
+    // The fiber can be awaited itself, so it has to travel in something that cannot.
+    return { dispose: () => fiber.dispose() }
+  }
   if (options.plugin !== false) await install(options.settings)
   await mount('dsh-agent-loop', { agents: [] })
 

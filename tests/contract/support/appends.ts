@@ -34,6 +34,13 @@ export async function watchAppends(): Promise<void> {
 export function expectKnownAppends(): void {
   const known = ['user/message', 'compaction/prune']
   expect(ourAppends.filter(({ type }) => !known.includes(type))).toEqual([])
+  for (const { data } of ourAppends.filter(({ type }) => type === 'user/message')) {
+    // One member more, in the source above all, and a later host cannot read the whole log.
+    expect(data).toStrictEqual({
+      id: expect.stringMatching(/^turnback:1:\d+:\d+:[0-9a-f]{16}$/), role: 'user',
+      source: { kind: 'plugin', plugin: 'dsh-turnback' }, content: [{ type: 'text', text: expect.stringMatching(/^.{1,140}$/) }],
+    })
+  }
   for (const [at, { type, data, event }] of ourAppends.entries()) {
     if (type !== 'compaction/prune' || !isAccepted(event)) continue
     // A price is a claim on the very next event; one that is not honoured makes the host's token projection throw.
