@@ -65,7 +65,7 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
   if (scope !== 'files') {
     try {
       const tokens = priceOf(deps.ctx.get('tokenMeter'), session, target.cut)
-      markerSeq = appendMarker(session, { messageId: id, text: markerTexts[textFor(scope, outcomes)], nodes: target.cut, tokens })
+      markerSeq = appendMarker(session, { messageId: id, text: markerTexts[textFor(draft, outcomes)], nodes: target.cut, tokens })
     } catch (error) {
       // The host refused the cut, so the files go back as well: both or neither.
       deps.health.report('marker', error)
@@ -227,7 +227,8 @@ const isFileWork = (row: PlanRow): row is PlanRow & { decision: { kind: FileActi
 /** A sibling, so that the rename stays on one file system; the op's id tells whose it is. */
 const tempFor = (path: string, op: OpId, at: number): string => join(dirname(path), `.${basename(path).slice(0, 60)}.turnback-${op}-${at}.tmp`)
 
-function textFor(scope: Draft['scope'], outcomes: readonly Outcome[]): MarkerText {
+/** What the model is told of the files is no more than we can vouch for: a gap may hide a changed file. */
+function textFor({ scope, gaps }: Draft, outcomes: readonly Outcome[]): MarkerText {
   if (scope === 'conversation') return 'conversation-only'
-  return outcomes.every(outcome => outcome.result === 'restored') ? 'all-files' : 'some-files'
+  return gaps.length === 0 && outcomes.every(outcome => outcome.result === 'restored') ? 'all-files' : 'some-files'
 }

@@ -50,6 +50,6 @@ export type MarkerText = 'all-files' | 'some-files' | 'conversation-only'
 /** What the model reads in place of the withdrawn turns: neutral, no instruction, at most 140 characters. */
 export const markerTexts: Readonly<Record<MarkerText, string>> = {
   'all-files': '[The user rolled back the turns that were here. The files these turns changed are as they were before them.]',
-  'some-files': '[The user rolled back the turns that were here. Some files they changed could not be or were not put back.]',
+  'some-files': '[The user rolled back the turns that were here. Some files they changed may not be as they were before them.]',
   'conversation-only': '[The user rolled back the turns that were here. The files they changed were left as they are.]',
 }

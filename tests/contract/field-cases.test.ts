@@ -306,6 +306,7 @@ describe('commands, whose changes are not covered yet', () => {
 
     for (const { text } of [preview, done]) expect(text).toContain(`1 command ran whose changes are not covered: ${command}`)
     expect(preview.text).not.toContain('No file change is recorded')
+    expect(chat.surface()).toEqual([`user: ${markerTexts['some-files']}`])
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { markerTexts } from '../../src/surface/marker.ts'
 import type { Preview } from '../../src/protocol/requests.ts'
-import { aWorld, edits, lineOf, reads, runs, writes, type Chat, type World } from '../support/in-process-host.ts'
+import { aWorld, edits, lineOf, reads, writes, type Chat, type World } from '../support/in-process-host.ts'
 import type { Step } from './support/scripted-model.ts'
 
 const opened = async (world: World, options = {}): Promise<Chat> => (await world.start(options)).open()
@@ -146,7 +146,7 @@ describe('while something is under way a rollback', () => {
       agentOptions: { provider: 'scripted', model: 'm' },
     })
     await chat.turn('first', 'one')
-    let finish = (_: { status: string }): void => undefined
+    let finish!: (outcome: { status: string }) => void
     const done = new Promise<{ status: string }>((resolve) => { finish = resolve })
     jobs.start({ kind: 'bash', label: 'child build', owner: child.agent, run: () => ({ done, cancel: () => { finish({ status: 'killed' }) } }) })
 
