@@ -64,7 +64,8 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
   let markerSeq: Seq | undefined
   if (scope !== 'files') {
     try {
-      const tokens = priceOf(deps.ctx.get('tokenMeter'), session, target.cut)
+      // A meter that fails costs the host's token count its exactness, and nobody the rollback.
+      const tokens = deps.health.contain('token meter', priceOf)(deps.ctx.get('tokenMeter'), session, target.cut)
       markerSeq = appendMarker(session, { messageId: id, text: markerTexts[textFor(draft, outcomes)], nodes: target.cut, tokens })
     } catch (error) {
       // The host refused the cut, so the files go back as well: both or neither.
@@ -202,10 +203,12 @@ async function finish(deps: RollbackDeps, session: ForeignSession, records: Reco
     kind: 'op-done', op: entry.op, outcomes: [...outcomes], ...(markerSeq === undefined ? {} : { markerSeq }), atMs: deps.now(),
   })
   deps.onPhase('op-done', entry.op)
+  // The op stands, so neither our fault nor that of another listener may turn its answer into an error.
+  const announce = deps.health.contain('fs/observed', deps.observations.announce)
   for (const { path, result } of outcomes) {
     const row = entry.rows.find(candidate => candidate.path === path)
     if (result !== 'restored' || row === undefined) continue
-    await deps.observations.announce(session, path, entry.target?.startSeq ?? 0, row.goal.kind === 'absent' ? 'absent' : 'present')
+    await announce(session, path, entry.target?.startSeq ?? 0, row.goal.kind === 'absent' ? 'absent' : 'present')
   }
   const { isOpen: _wasOpen, ...ended } = operation
   return isEnded ? ended : { ...ended, isOpen: true }

@@ -37,6 +37,24 @@ describe('something that comes between', () => {
     expect(isCut(chat)).toBe(true)
   })
 
+  it('a Stop by the user before the op has begun is obeyed, and nothing is changed', async () => {
+    const { world, chat } = await oneTurn()
+    const { ctx } = chat.host
+    const policy = ctx.get('sandboxPolicy')
+    const { resolve } = Object.getPrototypeOf(policy)
+    // Asked in maintenance, right before the op begins.
+    policy.resolve = (request: unknown) => {
+      chat.agent.cancel({ kind: 'user' }, { keepInbox: true })
+      return resolve.call(policy, request)
+    }
+
+    const { kind, text } = await chat.command('/rollback 1')
+
+    expect({ kind, text }).toEqual({ kind: 'error', text: 'The rollback was stopped before anything was changed. Try again when you are ready.' })
+    expect(world.tree()).toEqual(start)
+    expect(isCut(chat)).toBe(false)
+  })
+
   it.each(['op-begin', 'op-applied', 'marker'])('the session being closed at %s leaves both in step at the next opening', async (at) => {
     const { world, chat } = await oneTurn()
     let closed: Promise<unknown> | undefined
@@ -49,6 +67,57 @@ describe('something that comes between', () => {
 
     expect(world.tree()).toMatchObject(isCut(again) ? goal : start)
     expect(Object.keys(world.tree())).toHaveLength(isCut(again) ? 1 : 2)
+  })
+})
+
+describe('a fault of the host or of another plugin during a rollback', () => {
+  it('in the token meter costs the price event only', async () => {
+    const { world, chat } = await oneTurn({ complains: true })
+    chat.host.ctx.get('tokenMeter').measure = () => { throw new Error('no scales') }
+
+    expect((await chat.command('/rollback 1')).kind).toBe('success')
+    expect(world.tree()).toEqual(goal)
+    expect(isCut(chat)).toBe(true)
+    expect(chat.events().some(event => event.type === 'compaction/prune')).toBe(false)
+  })
+
+  it('in a listener of what the model has seen does not turn a rollback that happened into an error', async () => {
+    const { world, chat } = await oneTurn({ complains: true })
+    chat.host.ctx.on('fs/observed', () => { throw new Error('I saw nothing') })
+
+    expect((await chat.command('/rollback 1')).kind).toBe('success')
+    expect(world.tree()).toEqual(goal)
+    expect((await chat.command('/rollback undo')).kind).toBe('success')
+    expect(world.tree()).toEqual(start)
+  })
+
+  it('in the append of the marker takes the files back', async () => {
+    const { world, chat } = await oneTurn({ complains: true })
+    const { append } = chat.session
+    chat.session.append = (type: string, ...rest: unknown[]) => {
+      if (type === 'user/message') throw new Error('not now')
+      return append.call(chat.session, type, ...rest)
+    }
+    const before = world.tree()
+
+    const { kind, text } = await chat.command('/rollback 1')
+    delete chat.session.append
+
+    expect(kind).toBe('error')
+    expect(text).toContain('not now')
+    expect(world.tree()).toEqual(before)
+    expect(isCut(chat)).toBe(false)
+    expect((await chat.command('/rollback 1')).kind).toBe('success')
+    expect(world.tree()).toEqual(goal)
+  })
+
+  it('in a job registry that answers nonsense refuses, and nothing is changed', async () => {
+    const { world, chat } = await oneTurn({ complains: true })
+    chat.host.ctx.get('jobs').list = () => { throw new Error('no jobs today') }
+
+    expect((await chat.command('/rollback 1')).kind).toBe('error')
+    expect(world.tree()).toEqual(start)
+    expect(isCut(chat)).toBe(false)
   })
 })
 

@@ -1,0 +1,99 @@
+import { mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Preview } from '../../src/protocol/requests.ts'
+import { aWorld, chatOf, edits, reads, runs, writes, type Chat, type Host, type World } from '../support/in-process-host.ts'
+import type { Step } from './support/scripted-model.ts'
+
+const opened = async (world: World, options = {}): Promise<Chat> => (await world.start(options)).open()
+
+async function previewOf(chat: Chat, turn: number): Promise<Preview> {
+  const reply = await chat.host.ask('preview', { sessionId: chat.id, turn })
+  expect(reply).toMatchObject({ ok: true })
+  return reply.value
+}
+
+describe('a fork', () => {
+  it('has no gap for calls that its parent recorded', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const host = await world.start()
+    const parent = await host.open('parent')
+    await parent.turn('first', ...edits('a.txt', '1', '2'))
+    await parent.turn('second', ...edits('a.txt', '2', '3'))
+    await host.ctx.sessions.flush(parent.session)
+    const handle = await host.ctx.agents.create({
+      sessionId: 'fork', seed: parent.events().slice(),
+      meta: { cwd: world.ws, parentSession: 'parent', seedLength: parent.events().length },
+      agentOptions: { provider: 'scripted', model: 'm' },
+    })
+    const fork = chatOf(host, handle)
+
+    const preview = await previewOf(fork, 1)
+
+    expect(preview.rows).toMatchObject([{ action: 'write' }])
+    expect(preview.gaps).toEqual([])
+  })
+})
+
+describe('the marker', () => {
+  it('does not tell the model that all files are back where a command may have changed some', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const chat = await opened(world)
+    await chat.turn('first', runs('echo 2 > a.txt'))
+
+    await chat.command('/rollback 1')
+
+    expect(world.read('a.txt')).toBe('2\n')
+    expect(chat.surface().join('\n')).not.toContain('are as they were before them')
+  })
+})
+
+describe('one path that cannot be looked at', () => {
+  it('does not stop the others from going back', async () => {
+    const world = aWorld({ 'a.txt': '1', 'd/e/x.txt': '1' })
+    const chat = await opened(world)
+    await chat.turn('first', ...edits('a.txt', '1', '2'), ...edits('d/e/x.txt', '1', '2'))
+    rmSync(join(world.ws, 'd'), { recursive: true })
+    symlinkSync('d', join(world.ws, 'd'))
+
+    const preview = await previewOf(chat, 1)
+    const done = await chat.command('/rollback 1')
+
+    expect(preview.rows.map(row => [row.shown, row.action])).toEqual([['a.txt', 'write'], ['d/e/x.txt', 'skip']])
+    expect(done.kind).toBe('success')
+    expect(world.read('a.txt')).toBe('1')
+  })
+})
+
+describe('a workspace that is a link', () => {
+  it('is restored like any other', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const link = join(world.home, '..', 'link')
+    symlinkSync(world.ws, link)
+    const host = await world.start()
+    const chat = await host.open('s1', { cwd: link })
+    await chat.turn('first', ...edits('a.txt', '1', '2'), writes('new/n.txt', 'n'))
+
+    const preview = await previewOf(chat, 1)
+    await chat.command('/rollback 1')
+
+    expect(preview.rows.map(row => [row.shown, row.action])).toEqual([['a.txt', 'write'], ['new/n.txt', 'delete']])
+    expect(world.tree()).toEqual({ 'a.txt': '1' })
+  })
+})
+
+describe('after a rollback the model', () => {
+  it('may not overwrite a text of the user that it saw in withdrawn turns only', async () => {
+    const world = aWorld({ 'a.txt': 'old' })
+    const chat = await opened(world)
+    await chat.turn('first', reads('a.txt'))
+    world.write('a.txt', 'of the user')
+    await chat.turn('second', ...edits('a.txt', 'of the user', 'of the model'))
+    await chat.command('/rollback 2')
+    expect(world.read('a.txt')).toBe('of the user')
+
+    await chat.turn('third', writes('a.txt', 'old and more'))
+
+    expect(world.read('a.txt')).toBe('of the user')
+  })
+})
