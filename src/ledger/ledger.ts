@@ -1,4 +1,4 @@
-import type { FileState } from '../checkpoint/file-state.ts'
+import { sameState, type FileState } from '../checkpoint/file-state.ts'
 import type { CallRef, JournalEntry, OpBeginEntry, OpDoneEntry, Outcome, TurnRef } from '../checkpoint/journal-entry.ts'
 import type { OpId, Seq } from '../ids.ts'
 
@@ -60,7 +60,7 @@ interface Snapshot {
 /** Folds a session's journal, oldest entry first. Unknown ids are ignored: the entry they belong to lies in a hole. */
 export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   /** Every record, cancelled ones too; its number is its place in the journal. */
-  const records = new Map<string, CallRecord & { readonly number: number }>()
+  const records = new Map<string, CallRecord & { readonly path: string; readonly number: number }>()
   /** Record ids per path, oldest first, without the cancelled ones. */
   const stories = new Map<string, readonly string[]>()
   const begun = new Map<OpId, OpBeginEntry>()
@@ -79,14 +79,17 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         if (records.has(entry.id)) break
         if (entry.turn.late === true) late.push(entry)
         records.set(entry.id, {
-          id: entry.id, turn: entry.turn, callId: entry.call.callId, tool: entry.call.tool, number: records.size,
+          id: entry.id, path: entry.path, turn: entry.turn, callId: entry.call.callId, tool: entry.call.tool, number: records.size,
           before: entry.state, after: undefined, absentFolders: entry.absentFolders, atMs: entry.atMs,
         })
         stories.set(entry.path, [...stories.get(entry.path) ?? [], entry.id])
         break
       case 'after': {
         const record = records.get(entry.of)
-        if (record !== undefined) records.set(entry.of, { ...record, after: entry.state })
+        if (record === undefined) break
+        records.set(entry.of, { ...record, after: entry.state })
+        // A refused write is none of the path's story: whatever becomes of the path is not the session's doing.
+        if (sameState(record.before, entry.state)) drop(record.path, entry.of)
         break
       }
       case 'seen':
@@ -115,6 +118,10 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   const paths = [...stories].filter(([, ids]) => ids.length > 0)
     .map(([path, ids]): [string, PathLedger] => [path, { path, records: ids.map(id => records.get(id)!) }])
   return { paths: new Map(paths), ops: standing(finished), open: [...begun.values()], watched, seen, late }
+
+  function drop(path: string, id: string): void {
+    stories.set(path, stories.get(path)!.filter(other => other !== id))
+  }
 
   /** Kept, skipped and failed paths keep their records: a later rollback to an earlier turn still has to look at them. */
   function settle(begin: OpBeginEntry, outcomes: readonly Outcome[]): void {
