@@ -37,6 +37,12 @@ const places: readonly Place[] = [
   place('op-done', 'finished'),
 ]
 
+/** An undo changes files only, so its own note that all was tried (`op-applied`) commits it. */
+const undoPlaces: readonly Place[] = [
+  { ...place('file', 'taken back', 5), name: 'undo-file' },
+  { ...place('op-applied', 'finished'), name: 'undo-applied' },
+]
+
 /** Turn 2 edits three files and makes one in a new folder, all below the place's own folder. */
 function turns(folder: string): Record<string, Step[]> {
   const path = (name: string) => `${folder}/${name}`
@@ -67,7 +73,7 @@ let world: World
 let rpc: SessionRpc
 const sessions = new Map<string, { id: string, before: Tree, after: Tree, log: readonly LogLine[], isFinished: boolean }>()
 beforeAll(async () => {
-  const folders = places.map(({ name }) => name)
+  const folders = [...places, ...undoPlaces].map(({ name }) => name)
   world = await startWorld({
     plugins: [await packPlugin(), fileURLToPath(new URL('../support/crash-plugin', import.meta.url))],
     scenarios: Object.assign({}, general, ...folders.map(turns)),
@@ -81,13 +87,22 @@ afterAll(() => world?.dispose())
 
 const treeIn = (folder: string) => treeOf(join(world.workspace, folder))
 
-test.each(places)('killed at $name, the next start leaves files and conversation in step', async ({ name, phase, count, outcome }) => {
+/** Three turns, then the user's own edit of one file and removal of another. */
+async function threeTurns(name: string): Promise<string> {
   const id = await rpc.create()
   for (const turn of [1, 2, 3]) await rpc.ask(id, `Task ${turn} in ${name}. [scenario:${name}-t${turn}]`)
   writeFileSync(join(world.workspace, name, 'hand.txt'), handBytes)
   rmSync(join(world.workspace, name, 'gone.txt'))
+  return id
+}
+
+const crashAt = ({ phase, count }: Place) => writeFileSync(join(world.home, 'crash-at.json'), JSON.stringify({ phase, count }))
+
+test.each(places)('killed at $name, the next start leaves files and conversation in step', async (at) => {
+  const { name, phase, outcome } = at
+  const id = await threeTurns(name)
   const before = treeIn(name)
-  writeFileSync(join(world.home, 'crash-at.json'), JSON.stringify({ phase, count }))
+  crashAt(at)
 
   await expect(rpc.confirm(id, 2, putBack(name))).rejects.toThrow('fetch failed')
   expect(await world.host.exited).toBe('SIGKILL')
@@ -106,6 +121,22 @@ test.each(places)('killed at $name, the next start leaves files and conversation
   sessions.set(name, { id, before, after, log, isFinished })
 })
 
+test.each(undoPlaces)('an undo killed at $name leaves all files or none', async (at) => {
+  const { name, outcome } = at
+  const id = await threeTurns(name)
+  const before = treeIn(name)
+  await rpc.confirm(id, 2, putBack(name))
+  crashAt(at)
+
+  await expect(rpc.command(id, '/rollback undo')).rejects.toThrow('fetch failed')
+  await world.restartHostAlone()
+  await expect.poll(() => openOps(world)).toEqual([])
+  const isUndone = outcome === 'finished'
+  const after = treeIn(name)
+  expect(after).toEqual(isUndone ? before : beforeTurn2)
+  sessions.set(name, { id, before, after, log: world.sessionLog(id), isFinished: isUndone })
+})
+
 test('one more start changes nothing', async () => {
   const packs = join(world.home, 'data', 'turnback', 'v1', 'packs')
   const stored = treeOf(packs)
@@ -115,7 +146,7 @@ test('one more start changes nothing', async () => {
     expect(treeIn(name)).toEqual(after)
     expect(world.sessionLog(id)).toEqual(log)
   }
-  expect(sessions.size).toBe(places.length)
+  expect(sessions.size).toBe(places.length + undoPlaces.length)
   expect(treeOf(packs)).toEqual(stored)
 })
 
@@ -144,6 +175,14 @@ describe.each(places)('after the kill at $name', ({ name }) => {
     expect(treeIn(name)).toEqual(isFinished ? before : beforeTurn2)
     expect(openOps(world)).toEqual([])
   })
+})
+
+test.each(undoPlaces)('after $name: undone means undone, taken back can be undone again', async ({ name }) => {
+  const { id, before, isFinished } = sessions.get(name)!
+  const reply = await rpc.command(id, '/rollback undo')
+
+  expect(reply.kind).toBe(isFinished ? 'error' : 'success')
+  expect(treeIn(name)).toEqual(before)
 })
 
 test('a host killed while a turn runs, after the turn has written a file: the turn can be rolled back', async () => {
