@@ -1,9 +1,9 @@
 import type { JournalEntry } from '../../src/checkpoint/journal-entry.ts'
-import type { Digest, Seq } from '../../src/ids.ts'
+import type { Digest, Seq, SessionId } from '../../src/ids.ts'
 import { foldLedger, type Ledger } from '../../src/ledger/ledger.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import { ok, type Result } from '../../src/result.ts'
-import { inheritedLength } from '../dsh/session-log.ts'
+import { idOf, inheritedLength } from '../dsh/session-log.ts'
 import type { ForeignSession } from '../dsh/host-types.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import type { RollbackDeps } from './deps.ts'
@@ -90,9 +90,16 @@ async function inherited(deps: RollbackDeps, session: ForeignSession): Promise<R
   const above = await inherited(deps, header)
   if (!above.ok) return above
   return ok({
-    entries: [...above.value.entries, ...belowSeed(read.value.entries.map(({ entry }) => entry), length)],
+    entries: [...above.value.entries, ...belowSeed(read.value.entries.map(({ entry }) => entry), length)]
+      .map(entry => asOwn(entry, idOf(header), idOf(session))),
     journals: [journal, ...above.value.journals],
   })
+}
+
+/** A fork's log holds its parent's calls as its own, so their records are named as its own too; a subagent's stay the subagent's. */
+function asOwn(entry: JournalEntry, parent: SessionId, child: SessionId): JournalEntry {
+  const isCall = entry.kind === 'before' || entry.kind === 'seen'
+  return isCall && entry.call.sessionId === parent ? { ...entry, call: { ...entry.call, sessionId: child } } : entry
 }
 
 /** The parent need not be open: its id and our shared folder are enough to find its records, though not its own parent's. */

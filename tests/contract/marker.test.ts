@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { markerTexts } from '../../src/surface/marker.ts'
-import { aWorld, edits, lineOf, writes, type Chat } from '../support/in-process-host.ts'
+import { aWorld, edits, lineOf, runs, writes, type Chat } from '../support/in-process-host.ts'
 
 const marker = `user: ${markerTexts['all-files']}`
 
@@ -176,7 +176,7 @@ describe('the marker in a session of the real host', () => {
     const host = await world.start()
     const parent = await host.open('parent')
     await parent.turn('first', 'one')
-    await parent.turn('second', ...edits('a.txt', '1', '2'), 'two')
+    await parent.turn('second', ...edits('a.txt', '1', '2'), runs('true'), 'two')
     const seed = [...parent.events()]
     const handle = await host.ctx.agents.create({
       sessionId: 'child', seed, meta: { cwd: world.ws, parentSession: 'parent', seedLength: seed.length },
@@ -186,11 +186,13 @@ describe('the marker in a session of the real host', () => {
     const child = await host.open('child')
     await child.turn('third', ...edits('a.txt', '2', '3'), 'three')
 
+    const { gaps } = (await host.ask('preview', { sessionId: 'child', turn: 2 })).value
     const { kind } = await child.command('/rollback 2')
 
+    expect(gaps).toEqual([{ reason: 'command', count: 1, names: ['true'] }])
     expect(kind).toBe('success')
     expect(world.read('a.txt')).toBe('1')
-    expect(talk(child.surface())).toEqual(['user: first', 'assistant: one', marker])
+    expect(talk(child.surface())).toEqual(['user: first', 'assistant: one', `user: ${markerTexts['some-files']}`])
     expect(talk(parent.surface()).at(-1)).toBe('assistant: two')
   })
 })

@@ -87,6 +87,7 @@ export function aWorld(files: Readonly<Record<string, string>> = {}): World {
   const home = join(root, 'home')
   const ws = join(root, 'ws')
   const running = new Set<Host>()
+  const copies: string[] = []
   mkdirSync(home)
   mkdirSync(ws)
   const world: World = {
@@ -108,18 +109,18 @@ export function aWorld(files: Readonly<Record<string, string>> = {}): World {
     tree: () => treeOf(ws),
     snapshot: () => {
       const copy = mkdtempSync(join(tmpdir(), 'turnback-snapshot-'))
+      copies.push(copy)
       cpSync(root, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
       return {
         restore: () => {
           rmSync(root, { recursive: true })
           cpSync(copy, root, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true })
-          rmSync(copy, { recursive: true })
         },
       }
     },
     end: async () => {
       for (const host of running) await host.stop()
-      rmSync(root, { recursive: true, force: true })
+      for (const folder of [root, ...copies]) rmSync(folder, { recursive: true, force: true })
     },
   }
   for (const [path, text] of Object.entries(files)) world.write(path, text)
