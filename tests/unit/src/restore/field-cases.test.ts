@@ -190,3 +190,16 @@ test('a file made by a turn and deleted by the user needs nothing', () => {
 
   expect(world.rollsBack(1).plan.rows).toMatchObject([{ goal: absent, decision: { kind: 'none' } }])
 })
+
+// Bytes are all there is to tell by; they are stored, so an undo has them. Seen by the laws, after a rollback and its undo.
+test('a file the user makes again exactly as the turn had left it counts as the turn\'s', () => {
+  const world = aWorkspace().turnWrites({ n: '2' }).user({ n: undefined })
+  world.undoes(world.rollsBack(1).op)
+  world.user({ n: '2' })
+
+  const { plan, op } = world.rollsBack(1)
+  expect(plan.rows).toMatchObject([{ conflict: undefined, decision: { kind: 'delete' } }])
+  world.undoes(op)
+
+  expect(world.look('n')).toEqual(file('2'))
+})

@@ -25,7 +25,9 @@ type Step =
 const text = fc.option(fc.constantFrom('1', '2', '3'), { nil: undefined, freq: 4 })
 const somePaths = fc.subarray(shared)
 const tool = fc.record({ kind: fc.constant('tool' as const), path: fc.constantFrom(...shared), text })
-const user = fc.record({ kind: fc.constant('user' as const), path: fc.constantFrom(...shared, usersOwn), text })
+// The user has words of their own, so that a path is often what no call ever left.
+const userText = fc.option(fc.constantFrom('1', '2', 'u1', 'u2', 'u3'), { nil: undefined, freq: 4 })
+const user = fc.record({ kind: fc.constant('user' as const), path: fc.constantFrom(...shared, usersOwn), text: userText })
 const crash = fc.record({ kind: fc.constant('crash' as const), path: fc.constantFrom(...shared), text })
 const turn = fc.record({ kind: fc.constant('turn' as const) })
 const rollback = fc.record({
@@ -46,10 +48,13 @@ class Play {
   live: number[] = [1]
   /** The disk when each turn began. */
   readonly atStart = new Map([[1, this.world.files()]])
-  /** The user, not the session, made this path what it is, and not what the session left. */
+  /** The user made this path what it is, and it is no state that the session ever left there. */
   readonly usersState = new Map<string, FileState>()
   readonly #touched = new Set<string>()
-  /** What the session left there; two states when nobody saw whether a cut-off call wrote. */
+  /**
+   * Every state the session left there: after calls, after rollbacks and undos, and what a cut-off call found.
+   * A user who makes exactly one of them again cannot be told from the session, and its bytes are stored.
+   */
   readonly #sessionLeft = new Map<string, readonly FileState[]>()
   /** Rollbacks that an undo can take back, with the turns each withdrew. */
   #ops: { readonly op: OpId; readonly withdrawn: readonly number[] }[] = []
@@ -112,7 +117,7 @@ class Play {
 
   #leave(path: string, ...more: readonly FileState[]): void {
     this.#touched.add(path)
-    this.#sessionLeft.set(path, [this.world.look(path), ...more])
+    this.#sessionLeft.set(path, [...this.#sessionLeft.get(path) ?? [], this.world.look(path), ...more])
     this.usersState.delete(path)
   }
 
@@ -124,8 +129,7 @@ class Play {
   #done(plan: RestorePlan, failing: ReadonlySet<string>): void {
     for (const { path, decision } of plan.rows) {
       if (['keep', 'skip'].includes(decision.kind) || failing.has(path)) continue
-      this.#sessionLeft.set(path, [this.world.look(path)])
-      this.usersState.delete(path)
+      this.#leave(path)
     }
   }
 }
