@@ -1,5 +1,5 @@
 import { hasText, type Translator } from '../../locales/translate.ts'
-import type { Gap, Preview } from '../../src/protocol/requests.ts'
+import { MAX_GAP_NAMES, type Gap, type Preview } from '../../src/protocol/requests.ts'
 import css from './RollbackDialog.module.css'
 import { FileList } from './FileList.tsx'
 import { WarningIcon } from './icons.tsx'
@@ -87,10 +87,12 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
 }
 
 function GapLine({ gap, t }: { readonly gap: Gap; readonly t: Translator }) {
+  // A name stands once however many calls it had: only a list that was cut short has more.
+  const more = gap.names.length < MAX_GAP_NAMES ? 0 : gap.count - gap.names.length
   return (
     <div class={css.gap}>
       <p class={css.note}>{t.count(`gaps.${gap.reason}`, gap.count)}</p>
-      {gap.names.length > 0 && <Names names={gap.names} more={gap.count - gap.names.length} t={t} />}
+      {gap.names.length > 0 && <Names names={gap.names} more={more} t={t} />}
     </div>
   )
 }

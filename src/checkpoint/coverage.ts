@@ -1,11 +1,8 @@
 import type { Seq, SessionId } from '../ids.ts'
 import { watchKey, type Ledger } from '../ledger/ledger.ts'
-import type { Gap } from '../protocol/requests.ts'
+import { MAX_GAP_NAMES, type Gap } from '../protocol/requests.ts'
 import type { Turn } from '../turn/turn-index.ts'
 import { callLabel, toolKind } from './tool-table.ts'
-
-/** Names shown per gap; the count goes on. */
-const MAX_NAMES = 20
 
 /**
  * What may have changed in the turns from `startSeq` on without a record. Decided from the session's
@@ -44,4 +41,4 @@ export const commandsOf = (turn: Turn): readonly string[] => turn.calls
   .map(call => callLabel(call.name, call.args))
 
 const gap = (reason: Gap['reason'], names: readonly string[]): Gap =>
-  ({ reason, count: names.length, names: [...new Set(names)].filter(name => name !== '').slice(0, MAX_NAMES) })
+  ({ reason, count: names.length, names: [...new Set(names)].filter(name => name !== '').slice(0, MAX_GAP_NAMES) })

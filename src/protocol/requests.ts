@@ -25,7 +25,9 @@ const PlanIdSchema = v.pipe(v.string(), v.regex(/^[0-9a-z]{8,32}$/), v.transform
 export const locales = ['en', 'zh'] as const
 export type Locale = (typeof locales)[number]
 
-/** A change we know or must suspect and cannot vouch for. `names`: tool names or paths, at most 20. */
+/** Names given per gap; the count goes on. */
+export const MAX_GAP_NAMES = 20
+/** A change we know or must suspect and cannot vouch for. `names`: tool names or paths, each once, at most `MAX_GAP_NAMES`. */
 export const gapReasons = ['no-record', 'store-hole', 'late', 'command'] as const
 export const GapSchema = v.object({ reason: v.picklist(gapReasons), count, names: v.array(v.string()) })
 export type Gap = v.InferOutput<typeof GapSchema>

@@ -137,6 +137,23 @@ test('field 79: what was not recorded and what commands did is named before the 
   expect(text.indexOf('Not covered')).toBeLessThan(text.indexOf('a.txt'))
 })
 
+test('a name of several calls stands once and counts as one; only a list cut short has more', async () => {
+  const many = Array.from({ length: 20 }, (_, at) => `command ${at}`)
+  await openWell(
+    aPreview({
+      gaps: [
+        { reason: 'no-record', count: 2, names: ['a.txt'] },
+        { reason: 'command', count: 23, names: many },
+      ],
+    }),
+  )
+
+  const text = screen.getByRole('dialog').textContent
+  expect(text).toContain('2 calls were not recorded')
+  expect(text).not.toContain('and 1 more')
+  expect(text).toContain('and 3 more')
+})
+
 test('says what is being waited for, and the leaving button is there at once', async () => {
   await open({ preview: [later<ReturnType<typeof ok>>().promise] })
 
