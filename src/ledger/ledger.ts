@@ -62,7 +62,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   /** Every record, cancelled ones too; its number is its place in the journal. */
   const records = new Map<string, CallRecord & { readonly path: string; readonly number: number }>()
   /** Record ids per path, oldest first, without the cancelled ones. */
-  const stories = new Map<string, readonly string[]>()
+  const stories = new Map<string, string[]>()
   const begun = new Map<OpId, OpBeginEntry>()
   /** How many records there were when an op began: its end may be noted after later turns, which it did not withdraw. */
   const recordsAtBegin = new Map<OpId, number>()
@@ -82,7 +82,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
           id: entry.id, path: entry.path, turn: entry.turn, callId: entry.call.callId, tool: entry.call.tool, number: records.size,
           before: entry.state, after: undefined, absentFolders: entry.absentFolders, atMs: entry.atMs,
         })
-        stories.set(entry.path, [...stories.get(entry.path) ?? [], entry.id])
+        addTo(entry.path, entry.id)
         break
       case 'after': {
         const record = records.get(entry.of)
@@ -119,6 +119,13 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
     .map(([path, ids]): [string, PathLedger] => [path, { path, records: ids.map(id => records.get(id)!) }])
   return { paths: new Map(paths), ops: standing(finished), open: [...begun.values()], watched, seen, late }
 
+  /** In place, because a file may have thousands of records; nobody else holds a story of this map. */
+  function addTo(path: string, id: string): void {
+    const story = stories.get(path)
+    if (story === undefined) stories.set(path, [id])
+    else story.push(id)
+  }
+
   function drop(path: string, id: string): void {
     stories.set(path, stories.get(path)!.filter(other => other !== id))
   }
@@ -143,7 +150,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   }
 
   /** A path that an undo put back carries the same story again as before the op, with what happened since after it. */
-  function reinstated(path: string, story: readonly string[], undone: Snapshot | undefined): readonly string[] | undefined {
+  function reinstated(path: string, story: readonly string[], undone: Snapshot | undefined): string[] | undefined {
     const old = undone?.stories.get(path)
     return undone && old && [...old, ...story.filter(id => records.get(id)!.number >= undone.nextNumber)]
   }

@@ -46,16 +46,19 @@ function rangeOf(surfaceOp: unknown): { start: Seq; end: Seq } | undefined {
 export function foldSurface(events: readonly LogEvent[]): Surface {
   const nodes: SurfaceNode[] = []
   const replacements: Replacement[] = []
+  /** Where each node stands: a long session has thousands of both, so a search per replacement is too slow. */
+  const places = new Map<Seq, number>()
   for (const event of events) {
     if (event.surfaceOp === 'append') {
+      places.set(event.seq, nodes.length)
       nodes.push({ seq: event.seq, min: event.seq, max: event.seq, by: event.type === 'system/message' ? 'system' : 'message' })
       continue
     }
     const range = rangeOf(event.surfaceOp)
     if (range === undefined) continue
-    const first = nodes.findIndex(node => node.seq === range.start)
-    const last = nodes.findIndex(node => node.seq === range.end)
-    if (first < 0 || last < first) continue
+    const first = places.get(range.start)
+    const last = places.get(range.end)
+    if (first === undefined || last === undefined || last < first) continue
     const shadowed = nodes.slice(first, last + 1)
     const min = shadowed.reduce((least, node) => Math.min(least, node.min), Infinity)
     const max = shadowed.reduce((most, node) => Math.max(most, node.max), -Infinity)
@@ -63,6 +66,10 @@ export function foldSurface(events: readonly LogEvent[]): Surface {
     const isPrompt = event.type === 'system/message' && shadowed.length === 1 && shadowed[0]!.by === 'system'
     const by = isPrompt ? 'system' : markerOf(event) === undefined ? 'replacement' : 'marker'
     nodes.splice(first, shadowed.length, { seq: event.seq, min, max, by })
+    for (const { seq } of shadowed) places.delete(seq)
+    // One for one, as a pruner replaces results, moves nothing.
+    const moved = shadowed.length === 1 ? first + 1 : nodes.length
+    for (let at = first; at < moved; at++) places.set(nodes[at]!.seq, at)
     if (by !== 'system') replacements.push({ by, seq: event.seq, min, max, shadowed: shadowed.map(node => node.seq) })
   }
   return { nodes, replacements }

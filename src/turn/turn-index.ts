@@ -48,6 +48,7 @@ const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? val
 /** Folds a session log, oldest event first, into its turns in order. Numbers may repeat in a fork; `startSeq` does not. */
 export function indexTurns(events: readonly LogEvent[]): readonly Turn[] {
   const turns: OpenTurn[] = []
+  const places = new Map<string, CallPlace>()
   let open: OpenTurn | undefined
   for (const event of events) {
     const data = record(event.data)
@@ -68,12 +69,12 @@ export function indexTurns(events: readonly LogEvent[]): readonly Turn[] {
       case 'tool/call':
       case 'tool/code-dispatch-start':
       case 'tool/ptc-dispatch-start':
-        open?.calls.push(callOf(event.seq, data))
+        if (open !== undefined) addCall(open, callOf(event.seq, data), places)
         break
       case 'tool/result':
       case 'tool/code-dispatch':
       case 'tool/ptc-dispatch':
-        settleCall(turns, event.type, data)
+        settleCall(places, event.type, data)
         break
       default:
     }
@@ -107,13 +108,22 @@ function parseObject(text: string): Foreign | undefined {
   }
 }
 
-/** A repaired log adds results after the fact, so the call is looked up in the newest turns first. */
-function settleCall(turns: readonly OpenTurn[], type: string, data: Foreign): void {
+/** Where the newest call of an id stands. */
+interface CallPlace {
+  readonly calls: ToolCall[]
+  readonly at: number
+}
+
+function addCall({ calls }: OpenTurn, call: ToolCall, places: Map<string, CallPlace>): void {
+  places.set(call.callId, { calls, at: calls.length })
+  calls.push(call)
+}
+
+/** A repaired log adds results after the fact and a pruner replaces old ones, so the call may stand in any turn. */
+function settleCall(places: ReadonlyMap<string, CallPlace>, type: string, data: Foreign): void {
   const { callId, outcome } = type === 'tool/result' ? resultOf(data) : dispatchOf(data)
-  const turn = turns.findLast(candidate => candidate.calls.some(call => call.callId === callId))
-  const at = turn?.calls.findLastIndex(call => call.callId === callId) ?? -1
-  if (turn === undefined || at < 0) return
-  turn.calls[at] = { ...turn.calls[at]!, outcome }
+  const place = places.get(callId)
+  if (place !== undefined) place.calls[place.at] = { ...place.calls[place.at]!, outcome }
 }
 
 /** The result names its call in `message.source.callId` up to format 3 and in `message.toolCallId` from format 4 on (DSH core/session types.ts). */
