@@ -77,7 +77,7 @@ export interface Chat {
   close(): Promise<void>
 }
 
-/** Paths of tool results and of prompts in a surface line. */
+/** The blocks of a message as one text; calls and results in angle brackets. */
 const textOf = (content: readonly Foreign[]): string => content.map(block =>
   block.type === 'text' ? block.text : block.type === 'tool-call' ? `<${block.name}>` : block.type === 'tool-result' ? `<result ${textOf(block.content ?? [])}>` : `<${block.type}>`).join('')
 export const lineOf = (message: Foreign): string => `${message.role}: ${textOf(message.content)}`
@@ -119,8 +119,11 @@ export function aWorld(files: Readonly<Record<string, string>> = {}): World {
       }
     },
     end: async () => {
-      for (const host of running) await host.stop()
-      for (const folder of [root, ...copies]) rmSync(folder, { recursive: true, force: true })
+      try {
+        for (const host of running) await host.stop()
+      } finally {
+        for (const folder of [root, ...copies]) rmSync(folder, { recursive: true, force: true })
+      }
     },
   }
   for (const [path, text] of Object.entries(files)) world.write(path, text)
