@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { isAbsolute, relative } from 'node:path'
 import { coverageGaps } from '../../src/checkpoint/coverage.ts'
-import type { FileState } from '../../src/checkpoint/file-state.ts'
+import { unknown, type FileState } from '../../src/checkpoint/file-state.ts'
 import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import type { Gap, Preview, PreviewRow } from '../../src/protocol/requests.ts'
@@ -10,6 +10,7 @@ import { fail, ok, type Result } from '../../src/result.ts'
 import { judgeTarget, readConversation, type Conversation, type Target } from '../../src/turn/rollback-target.ts'
 import type { Turn } from '../../src/turn/turn-index.ts'
 import { observePath } from '../capture/observe.ts'
+import { errnoOf } from '../restore/file-system.ts'
 import { parentsAreReal } from '../restore/safe-path.ts'
 import { idOf, readEvents, surfaceGeneration } from '../dsh/session-log.ts'
 import { queuedPrompts, whyBusy } from '../dsh/agents.ts'
@@ -72,7 +73,13 @@ export async function lookAtAll(deps: Pick<RollbackDeps, 'maxFileBytes'>, paths:
 }
 
 async function lookAt(path: string, maxBytes: number): Promise<FileState> {
-  if (!await parentsAreReal(path)) return { kind: 'unknown', reason: 'behind-link' }
+  try {
+    if (!await parentsAreReal(path)) return unknown('behind-link')
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    // A folder that lets nobody in, a drive that went away: this path is skipped, and the others go back.
+    return unknown('unreadable')
+  }
   return (await observePath(path, { maxBytes })).state
 }
 
