@@ -74,7 +74,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
     if (looks.some(look => look.path === path)) return
     const look: OpenLook = { id: `${deps.now().toString(36)}-${(serial++).toString(36)}`, path, booking }
     open.set(key, [...looks, look])
-    deps.observations.remember(booking.root, path, target)
+    deps.observations.remember(booking.root, path, target, exec.agent!.session)
     const found = await lookAt(path)
     const absentFolders = found.state.kind === 'absent' ? await absentFoldersOf(path) : []
     await append(booking, [{

@@ -1,8 +1,8 @@
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Preview } from '../../src/protocol/requests.ts'
-import { aWorld, chatOf, edits, reads, runs, writes, type Chat, type Host, type World } from '../support/in-process-host.ts'
+import { aWorld, edits, reads, writes, type Chat, type World } from '../support/in-process-host.ts'
 import type { Step } from './support/scripted-model.ts'
 
 const opened = async (world: World, options = {}): Promise<Chat> => (await world.start(options)).open()
@@ -12,41 +12,6 @@ async function previewOf(chat: Chat, turn: number): Promise<Preview> {
   expect(reply).toMatchObject({ ok: true })
   return reply.value
 }
-
-describe('a fork', () => {
-  it('has no gap for calls that its parent recorded', async () => {
-    const world = aWorld({ 'a.txt': '1' })
-    const host = await world.start()
-    const parent = await host.open('parent')
-    await parent.turn('first', ...edits('a.txt', '1', '2'))
-    await parent.turn('second', ...edits('a.txt', '2', '3'))
-    await host.ctx.sessions.flush(parent.session)
-    const handle = await host.ctx.agents.create({
-      sessionId: 'fork', seed: parent.events().slice(),
-      meta: { cwd: world.ws, parentSession: 'parent', seedLength: parent.events().length },
-      agentOptions: { provider: 'scripted', model: 'm' },
-    })
-    const fork = chatOf(host, handle)
-
-    const preview = await previewOf(fork, 1)
-
-    expect(preview.rows).toMatchObject([{ action: 'write' }])
-    expect(preview.gaps).toEqual([])
-  })
-})
-
-describe('the marker', () => {
-  it('does not tell the model that all files are back where a command may have changed some', async () => {
-    const world = aWorld({ 'a.txt': '1' })
-    const chat = await opened(world)
-    await chat.turn('first', runs('echo 2 > a.txt'))
-
-    await chat.command('/rollback 1')
-
-    expect(world.read('a.txt')).toBe('2\n')
-    expect(chat.surface().join('\n')).not.toContain('are as they were before them')
-  })
-})
 
 describe('one path that cannot be looked at', () => {
   it('does not stop the others from going back', async () => {
@@ -95,5 +60,32 @@ describe('after a rollback the model', () => {
     await chat.turn('third', writes('a.txt', 'old and more'))
 
     expect(world.read('a.txt')).toBe('of the user')
+  })
+
+  it('may not either when its first try in those turns was refused', async () => {
+    const world = aWorld({ 'a.txt': 'old' })
+    const chat = await opened(world)
+    await chat.turn('first', reads('a.txt'))
+    world.write('a.txt', 'of the user')
+    const edit: Step = { tools: [['edit', { file_path: 'a.txt', old_string: 'of the user', new_string: 'of the model' }]] }
+    await chat.turn('second', edit, reads('a.txt'), edit)
+    await chat.command('/rollback 2')
+    expect(world.read('a.txt')).toBe('of the user')
+
+    await chat.turn('third', writes('a.txt', 'old and more'))
+
+    expect(world.read('a.txt')).toBe('of the user')
+  })
+
+  it('may overwrite at once what it had read before them, though it read it again in them', async () => {
+    const world = aWorld({ 'a.txt': 'old' })
+    const chat = await opened(world)
+    await chat.turn('first', reads('a.txt'))
+    await chat.turn('second', ...edits('a.txt', 'old', 'new'))
+    await chat.command('/rollback 2')
+
+    await chat.turn('third', writes('a.txt', 'old and more'))
+
+    expect(world.read('a.txt')).toBe('old and more')
   })
 })
