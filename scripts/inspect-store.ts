@@ -15,6 +15,9 @@ import { parseSegmentName, sessionFileName, storeLayout, type StoreLayout } from
  * Prints and verifies what is stored: `inspect-store.ts [--home DIR] [--root DIR] [--json] [session]`.
  * Without a session it lists all and verifies each. Reads only. Exit code 1 when something is damaged;
  * a torn tail is what a crash leaves and no damage by itself, but it is printed.
+ * `inspect-store.ts <session> --bytes <digest>` writes the raw bytes of one stored state to standard
+ * output: any version that was ever recorded can be had, whatever became of it. The first digits that a
+ * record shows are enough.
  */
 interface RecordReport {
   readonly position: number
@@ -44,12 +47,13 @@ interface SessionReport {
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { home: { type: 'string' }, root: { type: 'string' }, json: { type: 'boolean', default: false } },
+    options: { home: { type: 'string' }, root: { type: 'string' }, json: { type: 'boolean', default: false }, bytes: { type: 'string' } },
   })
   const env = values.home === undefined ? process.env : { ...process.env, DSH_HOME: values.home }
   const layout = storeLayout({ root: values.root, env })
   const known = await openStore({ root: layout.root }).sessions()
   const wanted = positionals[0]
+  if (values.bytes !== undefined) return writeBytes(layout, wanted, values.bytes)
   const sessions = wanted === undefined ? known : [sessionId(wanted)]
   const reports: SessionReport[] = []
   for (const session of sessions) reports.push(await inspectSession(layout, session))
@@ -59,6 +63,24 @@ async function main(): Promise<number> {
   else for (const line of describe(layout, reports, strays, wanted !== undefined)) console.log(line)
   const isMissing = wanted !== undefined && reports[0]?.segments.length === 0
   return isMissing || strays.length > 0 || reports.some(isDamaged) ? 1 : 0
+}
+
+async function writeBytes(layout: StoreLayout, session: string | undefined, prefix: string): Promise<number> {
+  const refuse = (why: string): number => {
+    console.error(why)
+    return 1
+  }
+  if (session === undefined || !/^[0-9a-f]{8,64}$/.test(prefix)) return refuse('give a session and at least 8 digits of a digest')
+  const journal = openStore({ root: layout.root }).journal(sessionId(session), '/')
+  const records = await journal.read()
+  if (!records.ok) return refuse(`the store cannot be read: ${records.failure.facts.detail}`)
+  const digests = records.value.entries.flatMap(({ entry }) => statesOf(entry)).flatMap(state => (state.kind === 'file' ? [state.digest] : []))
+  const found = [...new Set(digests)].filter(digest => digest.startsWith(prefix))
+  if (found.length !== 1) return refuse(found.length === 0 ? `no recorded state of ${session} has the digest ${prefix}` : `${found.length} digests begin with ${prefix}`)
+  const bytes = await journal.readBlob(found[0]!)
+  if (bytes === undefined) return refuse(`the bytes of ${found[0]} are missing or damaged`)
+  process.stdout.write(bytes)
+  return 0
 }
 
 const isDamaged = (report: SessionReport): boolean => report.holes.length > 0 || report.damage.length > 0

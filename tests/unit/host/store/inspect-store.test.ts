@@ -56,3 +56,12 @@ test('an empty store is sound, an unknown session is not', async () => {
   expect(await inspect(world.root)).toEqual({ code: 0, out: `store ${world.root}\nno sessions\n` })
   expect((await inspect(world.root, 'nobody')).code).toBe(1)
 })
+
+test('writes out the raw bytes of any recorded state by the digits that a record shows', async () => {
+  const world = await aStore()
+  const content = blob('\uFEFFbytes\r\n')
+  await positionOf(world.open().journal(aSession, workspace), { entries: [before('a', content)], blobs: [content] })
+
+  expect(await inspect(world.root, aSession, '--bytes', content.digest.slice(0, 12))).toEqual({ code: 0, out: '\uFEFFbytes\r\n' })
+  expect(await inspect(world.root, aSession, '--bytes', 'ffffffffffff')).toEqual({ code: 1, out: '' })
+})
