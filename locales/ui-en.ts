@@ -87,8 +87,8 @@ export const uiEn = {
   'gaps.late.other': '{count} changes were made after their turn had already ended and may be booked on the wrong turn:',
   'gaps.more': 'and {count} more',
 
-  'queued.title.one': '1 waiting message will still run after the rollback:',
-  'queued.title.other': '{count} waiting messages will still run after the rollback:',
+  'queued.title.one': '1 waiting message stays in the queue and will run later:',
+  'queued.title.other': '{count} waiting messages stay in the queue and will run later:',
 
   'untouched.title': 'Not rolled back:',
   'untouched.todo': 'to-do list',
@@ -133,6 +133,8 @@ export const uiEn = {
   'bar.files.none': 'no files changed',
   'bar.files.undone': 'file changes undone',
   'bar.files.conversation': 'conversation only',
+  'bar.commands.one': '1 command not covered',
+  'bar.commands.other': '{count} commands not covered',
   'bar.details': 'Details',
   'bar.undo': 'Undo files',
   'bar.undo.running': 'Undoing…',

@@ -89,8 +89,8 @@ export const uiZh = {
   'gaps.late.other': '有 {count} 处改动发生在所属轮次结束之后，可能记在了别的轮次上：',
   'gaps.more': '以及另外 {count} 项',
 
-  'queued.title.one': '有 1 条排队的消息在回退之后仍会执行：',
-  'queued.title.other': '有 {count} 条排队的消息在回退之后仍会执行：',
+  'queued.title.one': '有 1 条排队的消息会留在队列中，稍后执行：',
+  'queued.title.other': '有 {count} 条排队的消息会留在队列中，稍后执行：',
 
   'untouched.title': '不会回退：',
   'untouched.todo': '待办列表',
@@ -135,6 +135,8 @@ export const uiZh = {
   'bar.files.none': '未改动文件',
   'bar.files.undone': '文件改动已撤销',
   'bar.files.conversation': '仅回退对话',
+  'bar.commands.one': '1 条命令未覆盖',
+  'bar.commands.other': '{count} 条命令未覆盖',
   'bar.details': '详情',
   'bar.undo': '撤销文件改动',
   'bar.undo.running': '正在撤销…',

@@ -4,6 +4,7 @@ import type { OpSummary, Preview } from '../../src/protocol/requests.ts'
 import { changedOutcomes, type PromptPhase, type UndoPhase } from '../state/rollback-flow.ts'
 import css from './RollbackDialog.module.css'
 import fileCss from './FileList.module.css'
+import { Gaps } from './Gaps.tsx'
 import { OutcomeList } from './OutcomeList.tsx'
 import { ProblemText } from './ProblemText.tsx'
 
@@ -19,20 +20,14 @@ export interface OutcomeBodyProps {
 
 /** What happened: counts first, then each file. What failed is said before what worked. */
 export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsertPrompt }: OutcomeBodyProps) {
-  const outcomes = op === undefined ? [] : changedOutcomes(op)
-  const of = (result: Outcome['result']) => outcomes.filter(outcome => outcome.result === result).length
+  // What an undo has reversed is no longer so; its own words say what became of each file.
+  const outcomes = op === undefined || undo.kind === 'done' ? [] : changedOutcomes(op)
   const shown = new Map(preview.rows.map(row => [row.path, row.shown]))
   return (
     <>
       <div class={css.section} role="status">
         <p class={css.lead}>{t.count('done.turns', preview.turns.length)}</p>
-        {op === undefined ? (
-          <p class={css.lead}>{t('done.unknown')}</p>
-        ) : (
-          <p class={css.lead}>{of('restored') === 0 ? t('done.files.none') : t.count('done.files', of('restored'))}</p>
-        )}
-        {of('failed') > 0 && <p class={css.problem}>{t.count('done.failed', of('failed'))}</p>}
-        {of('kept') > 0 && <p class={css.lead}>{t.count('done.kept', of('kept'))}</p>}
+        {undo.kind !== 'done' && <FileCounts op={op} t={t} />}
         {prompt === 'restored' && <p class={css.note}>{t('prompt.restored')}</p>}
         {lostImages > 0 && <p class={css.note}>{t.count('prompt.images', lostImages)}</p>}
         {undo.kind === 'running' && <p class={css.note}>{t('done.undo.running')}</p>}
@@ -53,11 +48,24 @@ export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsert
           </button>
         </p>
       )}
+      <Gaps gaps={preview.gaps} t={t} />
       {outcomes.length > 0 && (
         <section class={fileCss.group}>
           <OutcomeList outcomes={outcomes} t={t} shown={path => shown.get(path) ?? path} />
         </section>
       )}
+    </>
+  )
+}
+
+function FileCounts({ op, t }: Pick<OutcomeBodyProps, 'op' | 't'>) {
+  if (op === undefined) return <p class={css.lead}>{t('done.unknown')}</p>
+  const of = (result: Outcome['result']) => changedOutcomes(op).filter(outcome => outcome.result === result).length
+  return (
+    <>
+      <p class={css.lead}>{of('restored') === 0 ? t('done.files.none') : t.count('done.files', of('restored'))}</p>
+      {of('failed') > 0 && <p class={css.problem}>{t.count('done.failed', of('failed'))}</p>}
+      {of('kept') > 0 && <p class={css.lead}>{t.count('done.kept', of('kept'))}</p>}
     </>
   )
 }

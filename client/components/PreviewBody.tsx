@@ -1,8 +1,10 @@
 import { hasText, type Translator } from '../../locales/translate.ts'
-import { MAX_GAP_NAMES, type Gap, type Preview } from '../../src/protocol/requests.ts'
+import type { Preview } from '../../src/protocol/requests.ts'
 import css from './RollbackDialog.module.css'
 import { FileList } from './FileList.tsx'
+import { Gaps } from './Gaps.tsx'
 import { WarningIcon } from './icons.tsx'
+import { Names } from './Names.tsx'
 
 export interface PreviewBodyProps {
   readonly preview: Preview
@@ -14,6 +16,8 @@ export interface PreviewBodyProps {
 
 /** Turns listed by name before the rest is only counted. */
 const MAX_TURNS = 6
+/** Folders named; the outermost ones say the most. */
+const MAX_FOLDERS = 6
 
 /**
  * What a rollback would do, in the order of weight: conversation, what is not covered, files, what
@@ -25,6 +29,8 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
     const key = `untouched.${name}`
     return hasText(key) ? [t(key)] : []
   })
+  // They come deepest first, in the order they are removed.
+  const folders = preview.folders.toReversed().slice(0, MAX_FOLDERS)
   return (
     <>
       {changed !== undefined && (
@@ -45,22 +51,14 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
         </ul>
         <p class={css.note}>{t.count('leaves.messages', preview.messages)}</p>
       </section>
-      {preview.gaps.length > 0 && (
-        <section class={css.warning}>
-          <h3 class={css.heading}>
-            <WarningIcon /> {t('gaps.title')}
-          </h3>
-          {preview.gaps.map(gap => (
-            <GapLine key={gap.reason} gap={gap} t={t} />
-          ))}
-        </section>
-      )}
+      <Gaps gaps={preview.gaps} t={t} />
       <section class={css.section}>
         <h3 class={css.heading}>{t('files.title')}</h3>
         <FileList rows={preview.rows} putBack={putBack} changed={changed} t={t} onChoose={onChoose} />
         {preview.folders.length > 0 && (
           <p class={css.note}>
-            {t.count('files.folders', preview.folders.length)} <Names names={preview.folders} t={t} />
+            {t.count('files.folders', preview.folders.length)}{' '}
+            <Names names={folders} more={preview.folders.length - folders.length} t={t} />
           </p>
         )}
       </section>
@@ -83,38 +81,5 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
       )}
       {preview.rows.length > 0 && <p class={css.note}>{t('files.rescue')}</p>}
     </>
-  )
-}
-
-function GapLine({ gap, t }: { readonly gap: Gap; readonly t: Translator }) {
-  // A name stands once however many calls it had: only a list that was cut short has more.
-  const more = gap.names.length < MAX_GAP_NAMES ? 0 : gap.count - gap.names.length
-  return (
-    <div class={css.gap}>
-      <p class={css.note}>{t.count(`gaps.${gap.reason}`, gap.count)}</p>
-      {gap.names.length > 0 && <Names names={gap.names} more={more} t={t} />}
-    </div>
-  )
-}
-
-/** Names in code type; long ones are cut by the style. */
-function Names({
-  names,
-  more = 0,
-  t,
-}: {
-  readonly names: readonly string[]
-  readonly more?: number
-  readonly t: Translator
-}) {
-  return (
-    <span class={css.names}>
-      {names.map(name => (
-        <code key={name} class={css.code} title={name}>
-          {name}
-        </code>
-      ))}
-      {more > 0 && <span class={css.words}>{t('gaps.more', { count: more })}</span>}
-    </span>
   )
 }

@@ -49,7 +49,15 @@ export function RollbackDialog(props: RollbackDialogProps) {
           <CloseIcon />
         </button>
       </header>
-      <div ref={body} class={css.body} data-scroll tabIndex={-1}>
+      {/* A result has nothing in it to tab to, and must be scrolled with the keys all the same. */}
+      <div
+        ref={body}
+        class={css.body}
+        data-scroll
+        role="group"
+        aria-labelledby={TITLE_ID}
+        tabIndex={phase.kind === 'done' ? 0 : -1}
+      >
         <Body {...props} />
       </div>
       <footer class={css.footer}>
@@ -115,7 +123,15 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
   const applying = phase.kind === 'applying'
   return (
     <>
-      <button ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying} onClick={onClose}>
+      {/* Stands before the leaving button: what a second click of a double click on the primary one hits is "Close". */}
+      {phase.kind === 'done' &&
+        changedFiles(phase) &&
+        (phase.undo.kind === 'offered' || phase.undo.kind === 'failed') && (
+          <button key="undo" type="button" class={css.plain} onClick={onUndo}>
+            {t('done.undo')}
+          </button>
+        )}
+      <button key="leave" ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying} onClick={onClose}>
         {t(ended ? 'dialog.close' : 'dialog.cancel')}
       </button>
       {phase.kind === 'failed' && (
@@ -128,13 +144,6 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
           {applying ? t('dialog.applying') : confirmLabel(phase, t)}
         </button>
       )}
-      {phase.kind === 'done' &&
-        changedFiles(phase) &&
-        (phase.undo.kind === 'offered' || phase.undo.kind === 'failed') && (
-          <button type="button" class={css.plain} onClick={onUndo}>
-            {t('done.undo')}
-          </button>
-        )}
     </>
   )
 }

@@ -1,11 +1,12 @@
 import type { ReadonlySignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
-import type { OpSummary } from '../../src/protocol/requests.ts'
+import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
 import { MarkerLine } from '../components/MarkerLine.tsx'
 import { OutcomeList } from '../components/OutcomeList.tsx'
 import { changedOutcomes, filesRestored } from '../state/rollback-flow.ts'
 import type { RollbackStore } from '../state/rollback-store.ts'
+import { commandsIn, withdrawnBy } from '../state/withdrawn.ts'
 
 export interface MarkerBarProps {
   readonly store: RollbackStore
@@ -22,12 +23,13 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   const isLast = store.markers.value.at(-1)?.seq === marker.seq
   const undoable = isLast && op !== undefined && op === lastStanding(ops) && filesRestored(op) > 0
   const undoing = store.barUndo.value === 'running'
-  const outcomes = op === undefined ? [] : changedOutcomes(op)
+  // What an undone rollback did to the files is no longer so.
+  const outcomes = op === undefined || op.undone ? [] : changedOutcomes(op)
   const waiting = isLast && store.waitingPrompt.value !== undefined
   return (
     <MarkerLine
       sessionId={store.sessionId}
-      text={barText(op, marker.turn, t)}
+      text={op?.target === undefined ? t('bar.plain', { turn: marker.turn }) : barText(op, ops, store.turns.value, t)}
       hero={isLast && store.empty.value ? { title: t('hero.title'), body: t('hero.body') } : undefined}
       details={
         outcomes.length === 0
@@ -59,10 +61,12 @@ const lastStanding = (ops: readonly OpSummary[]) =>
     .filter(op => op.act === 'rollback' && !op.undone)
     .reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
 
-function barText(op: OpSummary | undefined, turn: number, t: Translator): string {
-  if (op?.target === undefined) return t('bar.plain', { turn })
-  const turns = t.count('bar.turns', op.target.lastNumber - op.target.number + 1)
-  return `${turns} · ${t(filesKey(op))}`
+function barText(op: OpSummary, ops: readonly OpSummary[], turns: readonly TurnRow[], t: Translator): string {
+  const withdrawn = withdrawnBy(op, ops)
+  // "Files put back" alone would vouch for what commands did as well.
+  const commands = op.undone || op.scope === 'conversation' ? 0 : commandsIn(withdrawn, turns)
+  const parts = [t.count('bar.turns', withdrawn.length), t(filesKey(op))]
+  return [...parts, ...(commands > 0 ? [t.count('bar.commands', commands)] : [])].join(' · ')
 }
 
 function filesKey(op: OpSummary) {

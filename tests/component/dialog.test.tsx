@@ -132,7 +132,7 @@ test('field 79: what was not recorded and what commands did is named before the 
   expect(text).toContain('2 calls were not recorded')
   expect(text).toContain('3 commands ran whose file changes are not covered')
   expect(text).toContain('npm run build')
-  expect(text).toContain('1 waiting message will still run')
+  expect(text).toContain('1 waiting message stays in the queue')
   expect(text).toContain('Not rolled back: to-do list')
   expect(text.indexOf('Not covered')).toBeLessThan(text.indexOf('a.txt'))
 })
@@ -298,6 +298,48 @@ test('after the result: undo on demand, focus in the composer when closed', asyn
 
   expect(lines).toEqual(['/rollback --plan plan0000', '/rollback undo'])
   expect(composer.focused).toBe(1)
+})
+
+test('field 79: the result names again what was not covered, so that it is no all-clear', async () => {
+  await openWell(aPreview({ gaps: [{ reason: 'command', count: 1, names: ['make'] }] }))
+
+  await press(/^Roll back 2 turns/)
+
+  const text = screen.getByRole('dialog', { name: 'Rolled back to before turn 2' }).textContent
+  expect(text).toContain('1 command ran whose file changes are not covered')
+  expect(text).toContain('make')
+})
+
+test('after an undo the result no longer says of a file that it is put back', async () => {
+  await open({ ...goingWell(aPreview()), run: [{ kind: 'done', text: '' }, { kind: 'done', text: 'Recovered: a.txt' }] })
+  await press(/^Roll back 2 turns/)
+
+  await press('Undo file changes')
+
+  const text = screen.getByRole('dialog').textContent
+  expect(text).toContain('2 turns left the conversation')
+  expect(text).not.toContain('put back')
+  expect(screen.queryByRole('listitem')).toBeNull()
+})
+
+test('the second click of a double click on the primary button finds the leaving one, and the result can be scrolled with the keys', async () => {
+  await openWell()
+
+  await press(/^Roll back 2 turns/)
+
+  expect(within(screen.getByRole('dialog')).getAllByRole('button').map(button => button.textContent)).toEqual(['', 'Undo file changes', 'Close'])
+  expect(document.activeElement?.textContent).toBe('Close')
+  expect(screen.getByRole('group', { name: 'Rolled back to before turn 2' }).tabIndex).toBe(0)
+})
+
+test('of many folders the outermost are named and the rest is counted', async () => {
+  await openWell(aPreview({ folders: ['a/b/c/d', 'a/b/c', 'x/y', 'a/b', 'a', 'x', 'b', 'c'] }))
+
+  const text = screen.getByRole('dialog').textContent
+  expect(text).toContain('8 folders made in these turns go too if they are empty')
+  for (const name of ['a', 'b', 'c', 'x', 'a/b', 'x/y']) expect(screen.getByTitle(name)).toBeTruthy()
+  expect(screen.queryByTitle('a/b/c/d')).toBeNull()
+  expect(text).toContain('and 2 more')
 })
 
 test('offers no undo when no file was changed', async () => {
