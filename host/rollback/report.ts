@@ -27,7 +27,7 @@ function listRow(t: Translator, turn: TurnRow): string {
     turn.commands > 0 ? t.count('command.list.commands', turn.commands) : '',
     turn.state === 'available' ? '' : t(`command.list.state.${turn.state}`),
   ].filter(fact => fact !== '')
-  const time = new Date(turn.atMs).toLocaleString(t.locale === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'short', timeStyle: 'short' })
+  const time = new Date(turn.atMs).toLocaleString(t.locale === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' })
   return t('command.list.row', { turn: turn.turn, time, title, facts: facts.length === 0 ? '' : ` · ${facts.join(' · ')}` })
 }
 
