@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import { planId, type OpId, type PlanId, type SessionId } from '../../src/ids.ts'
-import type { StandingOp } from '../../src/ledger/ledger.ts'
+import { undoableOp, type StandingOp } from '../../src/ledger/ledger.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview, TurnRow } from '../../src/protocol/requests.ts'
 import { planUndo, type RestorePlan } from '../../src/restore/plan.ts'
@@ -14,6 +14,7 @@ import { draftRollback, lookAtAll, previewOf, type Draft } from './draft.ts'
 import { runRollback, runUndo, settleOperation, type Operation } from './operation.ts'
 import { makePlanBook } from './plan-book.ts'
 import { readRecords } from './records.ts'
+import { settleOpenOps } from './recovery.ts'
 import { summaryOf, timelineOf } from './timeline.ts'
 
 const noPaths: ReadonlySet<string> = new Set()
@@ -64,6 +65,8 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
     return settled
   }
 
+  const settleEarlier = (session: ForeignSession): Promise<Result<undefined, Failure>> => settleOpenOps(deps, session)
+
   /** Our writes do not go through the host's sandbox, so its mode is asked here. */
   const mayNotWrite = (agent: ForeignAgent, plan: RestorePlan): boolean =>
     plan.rows.some(row => ['write', 'recreate', 'delete'].includes(row.decision.kind)) && sandboxMode(deps.ctx, agent) === 'read-only'
@@ -76,8 +79,10 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
     if (!lock.ok) return fail({ failure: lock.failure })
     try {
       const settledFirst = async (signal: AbortSignal): Promise<Result<Operation, Refusal>> => {
-        const settled = await settleLast(agent.session)
-        if (!settled.ok) return fail({ failure: settled.failure })
+        for (const settle of [settleLast, settleEarlier]) {
+          const settled = await settle(agent.session)
+          if (!settled.ok) return fail({ failure: settled.failure })
+        }
         const done = await run(signal)
         if (done.ok && done.value.isOpen === true) unsettled.set(idOf(agent.session), done.value)
         return done
@@ -143,10 +148,9 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
     undo: agent => exclusively(agent, async (signal) => {
       const records = await readRecords(deps, agent.session)
       if (!records.ok) return fail({ failure: records.failure })
-      const last = records.value.ledger.ops.findLast(op => op.begin.act === 'rollback' && op.undoneBy === undefined)
+      const last = undoableOp(records.value.ledger)
       if (last === undefined) return fail({ failure: failure('nothing-to-undo') })
       const plan = planUndo(last, await lookAtAll(deps, last.begin.rows.map(row => row.path)), noPaths)
-      if (plan.rows.length === 0) return fail({ failure: failure('nothing-to-undo') })
       if (mayNotWrite(agent, plan)) return fail({ failure: failure('read-only') })
       const done = await runUndo(deps, { session: agent.session, records: records.value, plan, of: last.begin.op }, signal)
       return done.ok ? done : fail({ failure: done.failure })

@@ -168,12 +168,19 @@ function pathsWithoutRow(snapshot: Snapshot | undefined): readonly string[] {
 /** An op is undone by the newest undo of it that is not undone itself; so the newest op decides first. */
 function standing(ops: readonly { readonly begin: OpBeginEntry; readonly done: OpDoneEntry }[]): readonly StandingOp[] {
   const undoneBy = new Map<OpId, OpId>()
-  for (const { begin } of ops.toReversed()) {
+  for (const { begin, done } of ops.toReversed()) {
     if (begin.act !== 'undo' || begin.of === undefined || undoneBy.has(begin.op) || undoneBy.has(begin.of)) continue
+    // One that left a file behind because of an error can be tried again.
+    if (done.outcomes.some(({ result }) => result === 'failed')) continue
     undoneBy.set(begin.of, begin.op)
   }
   return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.op) }))
 }
+
+/** The rollback that an undo takes: the newest that changed a file and is not undone. */
+export const undoableOp = ({ ops }: Pick<Ledger, 'ops'>): StandingOp | undefined => ops.findLast(({ begin, done, undoneBy }) =>
+  begin.act === 'rollback' && undoneBy === undefined
+  && begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'restored')))
 
 /** Records of one path in the span from `startSeq` to now. */
 export const inSpan = (ledger: PathLedger, startSeq: Seq): readonly CallRecord[] =>

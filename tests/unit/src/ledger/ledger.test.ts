@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
 import { opId } from '../../../../src/ids.ts'
-import { foldLedger, inSpan, watchKey } from '../../../../src/ledger/ledger.ts'
+import { foldLedger, inSpan, undoableOp, watchKey } from '../../../../src/ledger/ledger.ts'
 import { aJournal, file, opRow, restored, root, startSeqOf } from '../../../support/a-journal.ts'
 
 const a = '/w/a'
@@ -164,6 +164,22 @@ test('the end of a call that came after the rollback is there after the undo', (
   journal.undo(op, [], [restored(a)])
 
   expect(foldLedger(journal.entries).paths.get(a)!.records[0]!.after).toEqual(file('2'))
+})
+
+test('an undo that failed for a file leaves the rollback to be undone again', () => {
+  const journal = aJournal().writes(a, '1', '2')
+  const op = journal.rollback(1, [opRow(a, file('2'), file('1'))], [restored(a)])
+  journal.undo(op, [opRow(a, file('1'), file('2'))], [{ path: a, result: 'failed', reason: 'EBUSY' }])
+
+  expect(undoableOp(foldLedger(journal.entries))?.begin.op).toBe(op)
+})
+
+test('an undo passes over a rollback that changed no file', () => {
+  const journal = aJournal().writes(a, '1', '2')
+  const first = journal.rollback(1, [opRow(a, file('2'), file('1'))], [restored(a)])
+  journal.rollback(3, [], [])
+
+  expect(undoableOp(foldLedger(journal.entries))?.begin.op).toBe(first)
 })
 
 test('an undo of an op that is not known changes nothing', () => {
