@@ -174,8 +174,15 @@ async function apply(deps: RollbackDeps, session: ForeignSession, records: Recor
       onStep: () => { deps.onPhase('file', entry.op) },
     })
     const noted = await records.journal.append({ entries: [{ kind: 'op-applied', op: entry.op, ...applied, atMs: deps.now() }] })
-    // Without the note recovery looks at the disk instead; nothing else rests on it for a rollback with a marker.
-    if (!noted.ok) deps.health.report('store', noted.failure.facts.detail ?? noted.failure.code)
+    if (!noted.ok) {
+      deps.health.report('store', noted.failure.facts.detail ?? noted.failure.code)
+      // Without a marker the note is what makes the op true: the next start would take it back behind the user's back.
+      // With one, recovery looks at the disk instead.
+      if (entry.markerId === undefined) {
+        await takeBack(deps, session, records, entry, applied.removedFolders)
+        return noted
+      }
+    }
     deps.onPhase('op-applied', entry.op)
     return ok(applied)
   } catch (error) {

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs'
 import type { OpBeginEntry } from '../../src/checkpoint/journal-entry.ts'
 import type { OpId, SessionId } from '../../src/ids.ts'
+import { failure, type Failure } from '../../src/protocol/failure.ts'
+import { fail, ok, type Result } from '../../src/result.ts'
 import type { LogEvent } from '../../src/turn/log-event.ts'
 import { settleFiles } from '../restore/take-back.ts'
 import { inMaintenance } from '../dsh/agents.ts'
@@ -8,7 +10,7 @@ import type { ForeignAgent, ForeignSession, HostContext } from '../dsh/host-type
 import { idOf, readEvents } from '../dsh/session-log.ts'
 import type { RollbackDeps } from './deps.ts'
 import { end, restoreDeps, takeBack } from './operation.ts'
-import { readRecords } from './records.ts'
+import { readRecords, type Records } from './records.ts'
 
 /**
  * Ends the ops of a session that a dead process left open. With the marker in the durable log the op is
@@ -26,25 +28,43 @@ export async function recoverSession(deps: RollbackDeps, session: ForeignSession
       deps.health.report('recovery', records.failure.facts.detail ?? records.failure.code)
       return
     }
-    for (const begin of records.value.ledger.open) {
-      const marker = begin.markerId === undefined ? undefined : events.find(event => messageId(event) === begin.markerId)
-      const applied = records.value.entries.find(entry => entry.kind === 'op-applied' && entry.op === begin.op)
-      const isCommitted = begin.markerId === undefined ? applied !== undefined : marker !== undefined
-      if (!isCommitted) {
-        await takeBack(deps, session, records.value, begin, applied?.kind === 'op-applied' ? applied.removedFolders : undefined)
-        continue
-      }
-      const outcomes = [...await settleFiles(begin, restoreDeps(deps, records.value)), ...begin.decided]
-      await end(deps, session, records.value, {
-        kind: 'op-done', op: begin.op, outcomes, recovered: true, ...(marker === undefined ? {} : { markerSeq: marker.seq }), atMs: deps.now(),
-      })
-    }
+    await endOpenOps(deps, session, records.value, events)
     await clearFlags(deps, idOf(session), records.value.ledger.open)
   } catch (error) {
     deps.health.report('recovery', error)
   } finally {
     await lock.value()
   }
+}
+
+async function endOpenOps(deps: RollbackDeps, session: ForeignSession, records: Records, events: readonly LogEvent[]): Promise<void> {
+  for (const begin of records.ledger.open) {
+    const marker = begin.markerId === undefined ? undefined : events.find(event => messageId(event) === begin.markerId)
+    const applied = records.entries.find(entry => entry.kind === 'op-applied' && entry.op === begin.op)
+    const isCommitted = begin.markerId === undefined ? applied !== undefined : marker !== undefined
+    if (!isCommitted) {
+      await takeBack(deps, session, records, begin, applied?.kind === 'op-applied' ? applied.removedFolders : undefined)
+      continue
+    }
+    const outcomes = [...await settleFiles(begin, restoreDeps(deps, records)), ...begin.decided]
+    await end(deps, session, records, {
+      kind: 'op-done', op: begin.op, outcomes, recovered: true, ...(marker === undefined ? {} : { markerSeq: marker.seq }), atMs: deps.now(),
+    })
+  }
+}
+
+/**
+ * Ends what a start could not end or an op of this run could not note, before the next op of a session begins: an op
+ * still open would be taken back at some later start, over what was done since. With the lock held and in maintenance.
+ */
+export async function settleOpenOps(deps: RollbackDeps, session: ForeignSession): Promise<Result<undefined, Failure>> {
+  const records = await readRecords(deps, session)
+  if (!records.ok) return records
+  if (records.value.ledger.open.length === 0) return ok(undefined)
+  await endOpenOps(deps, session, records.value, readEvents(session))
+  const after = await readRecords(deps, session)
+  if (!after.ok) return after
+  return after.value.ledger.open.length === 0 ? ok(undefined) : fail(failure('store-unavailable', { detail: 'an earlier rollback could not be ended' }))
 }
 
 /** A flag whose op never came to exist, because the process died in between. */
@@ -73,9 +93,7 @@ export function watchRecovery(deps: RollbackDeps): void {
   ctx.on('agent/created', health.contain('recovery', ({ agent }: { agent: ForeignAgent }) => {
     // The folder is empty but for a crash, so that an agent is not held up for nothing.
     if (!hasOpenOps(store.layout.ops)) return
-    queueMicrotask(health.contain('recovery', () => {
-      void inMaintenance(agent, () => recover(agent.session, readEvents(agent.session)))
-    }))
+    queueMicrotask(health.contain('recovery', () => inMaintenance(agent, () => recover(agent.session, readEvents(agent.session)))))
   }))
   // A step may wait for a recovery under way, never be refused: the claimed prompt would be lost.
   ctx.on('agent/pre-step', async ({ agent }: { agent: ForeignAgent }, next: () => Promise<unknown>) => {
@@ -88,10 +106,9 @@ export function watchRecovery(deps: RollbackDeps): void {
     const persistence = inner.get('sessionPersistence') as { inspect?: (id: string) => Promise<Inspection> }
     let isOver = false
     inner.effect(() => () => { isOver = true }, 'turnback: recovery of stored sessions')
-    void recoverCold(deps, persistence, recover).catch((error: unknown) => {
-      // A host that stops meanwhile takes its services away; the next start looks again.
-      if (!isOver) health.report('recovery', error)
-    })
+    // A host that stops meanwhile takes its services away; the next start looks again.
+    const report = (error: unknown): void => { if (!isOver) health.report('recovery', error) }
+    void recoverCold(deps, persistence, recover, report).catch(report)
   }))
 }
 
@@ -104,13 +121,19 @@ async function recoverCold(
   deps: RollbackDeps,
   persistence: { inspect?: (id: string) => Promise<Inspection> },
   recover: (session: ForeignSession, events: readonly LogEvent[]) => Promise<void>,
+  report: (error: unknown) => void,
 ): Promise<void> {
   const ids = new Set((await deps.store.openOps()).map(flag => flag.session))
   for (const id of ids) {
     // A live session is recovered when its agent appears, from the log that the host itself repaired.
     if (deps.sessions.get(id) !== undefined || typeof persistence.inspect !== 'function') continue
-    const { meta, events } = await persistence.inspect(id)
-    await recover(coldSession(id, meta), events)
+    try {
+      const { meta, events } = await persistence.inspect(id)
+      await recover(coldSession(id, meta), events)
+    } catch (error) {
+      // A log that is gone or does not read is that session's trouble; the others have theirs to be put in order.
+      report(error)
+    }
   }
 }
 
