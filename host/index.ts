@@ -12,6 +12,7 @@ import { openChannel } from './dsh/channel.ts'
 import { registerCommand } from './dsh/commands.ts'
 import { makeHealth } from './dsh/health.ts'
 import type { ForeignAgents, ForeignSession, ForeignSessions, HostContext } from './dsh/host-types.ts'
+import { untilLive } from './dsh/live-session.ts'
 import { watchObservations } from './dsh/observations.ts'
 import { registerProjection } from './dsh/projection.ts'
 import { idOf } from './dsh/session-log.ts'
@@ -60,6 +61,8 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   }
   const service = makeRollbackService(deps)
 
+  const live = (id: SessionId) => untilLive(sessions, agents, id)
+
   watchToolCalls(ctx, capture, health)
   watchRecovery(deps)
   registerProjection(ctx, health)
@@ -70,8 +73,8 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
       if (locale !== undefined) speech.set(locale, sessionId)
       return ok({ protocol: PROTOCOL, version: manifest.version, command: command ?? COMMAND, problems: [...health.problems()] })
     },
-    timeline: ({ sessionId }) => service.timeline(sessionId),
-    preview: ({ sessionId, turn, scope }) => service.preview(sessionId, turn, scope),
+    timeline: async ({ sessionId }) => service.timeline(await live(sessionId)),
+    preview: async ({ sessionId, turn, scope }) => service.preview(await live(sessionId), turn, scope),
     plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
   })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { startWorld, type World } from '../support/e2e-world.ts'
 import type { Step } from '../support/mock-model.ts'
-import { sessionRpc, type SessionRpc } from '../support/session-rpc.ts'
+import { expectOk, sessionRpc, type SessionRpc } from '../support/session-rpc.ts'
 import * as ui from '../support/ui.ts'
 
 /** What a restart of the host must not change. One home, several sessions. */
@@ -55,8 +55,11 @@ test('two sessions in one home do not mix', async () => {
 
 test('field 49: stopped without sending anything, the rollback stands after the start, on screen and for the model', async () => {
   await world.restartHost('SIGTERM')
+  // A page asks for the rollbacks of a session as soon as it draws it, which may be before the host has it live.
+  const early = rpc.turnback('timeline', { sessionId: a })
   await ui.openSession(world.page, /Session a-t1/)
   await visible('A one.').first().waitFor()
+  expect(expectOk(await early).ops).toHaveLength(1)
 
   await expect.poll(() => visible('A two.').count()).toBe(0)
   await world.page.getByText('1 turn rolled back').waitFor()
