@@ -31,10 +31,11 @@ export async function applyFiles(
 ): Promise<{ readonly outcomes: Outcome[]; readonly removedFolders: Folder[] }> {
   const { readBlob, maxBytes, signal } = deps
   const fs = withSteps(deps.fs ?? nodeFileSystem, deps.onStep)
+  const modes = new Map(begin.folderModes?.map(({ path, mode }) => [path, mode]))
   const outcomes: Outcome[] = []
   for (const row of phases.flatMap(phase => begin.rows.filter(({ action }) => action === phase))) {
     signal?.throwIfAborted()
-    const folders = row.action === 'recreate' ? row.absentFolders.map(path => ({ path })) : []
+    const folders = row.action === 'recreate' ? row.absentFolders.map(path => ({ path, mode: modes.get(path) })) : []
     const { path, temp, was, goal } = row
     const moved = await putState({ path, temp, from: was, to: goal, folders }, { readBlob, fs, maxBytes })
     outcomes.push(...outcomesOf(row, moved))

@@ -35,7 +35,7 @@ interface Work {
   readonly session: ForeignSession
   readonly records: Records
   readonly plan: RestorePlan
-  readonly begin: Pick<OpBeginEntry, 'act' | 'scope'> & Partial<Pick<OpBeginEntry, 'of' | 'target' | 'markerId'>>
+  readonly begin: Pick<OpBeginEntry, 'act' | 'scope'> & Partial<Pick<OpBeginEntry, 'of' | 'target' | 'markerId' | 'folderModes'>>
   readonly op: OpId
 }
 
@@ -103,7 +103,9 @@ export async function settleOperation(deps: RollbackDeps, session: ForeignSessio
 /** Puts files back from an op's rescue. Files only; committed when every step was tried. */
 export async function runUndo(deps: RollbackDeps, work: Omit<Work, 'op' | 'begin'> & { readonly of: OpId }, signal: AbortSignal): Promise<Result<Operation, Failure>> {
   const op = deps.newId() as OpId
-  const begun = await begin(deps, { ...work, op, begin: { act: 'undo', of: work.of, scope: 'files' } }, signal)
+  const undone = work.records.entries.findLast(entry => entry.kind === 'op-applied' && entry.op === work.of)
+  const folderModes = undone?.kind === 'op-applied' ? undone.removedFolders : []
+  const begun = await begin(deps, { ...work, op, begin: { act: 'undo', of: work.of, scope: 'files', folderModes: [...folderModes] } }, signal)
   if (!begun.ok) return begun
   const { entry } = begun.value
   const applied = await apply(deps, work.session, work.records, entry)

@@ -90,6 +90,8 @@ const OpBeginSchema = v.object({
   /** paths decided before apply: kept and skipped */
   decided: v.array(OutcomeSchema),
   foldersToRemove: v.array(path),
+  /** undo: the modes of folders that its rows make again */
+  folderModes: v.optional(v.array(FolderSchema)),
   atMs: int,
 })
 

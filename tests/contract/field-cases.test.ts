@@ -145,6 +145,21 @@ describe("keeps the user's own edits", () => {
     expect(world.read('a.txt')).toBe('2+mine')
   })
 
+  it('an undo makes a removed folder again with the mode it had', async () => {
+    const world = aWorld({})
+    const chat = await opened(world)
+    await chat.turn('first', writes('made/deep/n.txt', 'n'))
+    chmodSync(join(world.ws, 'made'), 0o2750)
+    chmodSync(join(world.ws, 'made/deep'), 0o700)
+    await chat.command('/rollback 1')
+    expect(world.tree()).toEqual({})
+
+    await chat.command('/rollback undo')
+
+    expect(world.read('made/deep/n.txt')).toBe('n')
+    expect(['made', 'made/deep'].map(path => (statSync(join(world.ws, path)).mode & 0o7777).toString(8))).toEqual(['2750', '700'])
+  })
+
   it('field 9: a file that only the user changed is not in the list', async () => {
     const world = aWorld({ 'q.md': 'x' })
     const chat = await opened(world)
