@@ -7,7 +7,7 @@ import type { Health } from '../dsh/health.ts'
 import type { ForeignExecution, ForeignSession, ForeignSessions, ForeignTarget } from '../dsh/host-types.ts'
 import type { Observations } from '../dsh/observations.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
-import { bookOn, rootOf, type Booking } from './attribution.ts'
+import { bookOn, type Booking } from './attribution.ts'
 import { absentFoldersOf, observePath, type Observation } from './observe.ts'
 
 export interface CaptureDeps {
@@ -29,7 +29,7 @@ export interface Capture {
   afterCall(exec: ForeignExecution): Promise<void>
   /** For calls that never reached `tools/execute`: proof that nothing was missed. */
   afterResult(exec: ForeignExecution): Promise<void>
-  /** Closes what a call left open. */
+  /** Closes what calls of this session left open; a subagent may be in the middle of one when its parent's turn ends. */
   afterTurn(session: ForeignSession): Promise<void>
   /** Resolves when everything asked for so far is on disk. */
   settled(): Promise<void>
@@ -39,6 +39,8 @@ interface OpenLook {
   readonly id: string
   readonly path: string
   readonly booking: Booking
+  /** Whose call it is. */
+  readonly session: ForeignSession
 }
 
 export function makeCapture(deps: CaptureDeps): Capture {
@@ -72,7 +74,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
     const looks = open.get(key) ?? []
     // One call may ask twice for a path; its first look is the one that counts.
     if (looks.some(look => look.path === path)) return
-    const look: OpenLook = { id: `${deps.now().toString(36)}-${(serial++).toString(36)}`, path, booking }
+    const look: OpenLook = { id: `${deps.now().toString(36)}-${(serial++).toString(36)}`, path, booking, session: exec.agent!.session }
     open.set(key, [...looks, look])
     deps.observations.remember(booking.root, path, target, exec.agent!.session)
     const found = await lookAt(path)
@@ -133,12 +135,10 @@ export function makeCapture(deps: CaptureDeps): Capture {
       await track(markSeen(exec))
     },
     afterTurn: async (session) => {
-      const root = rootOf(deps.sessions, session)
       for (const [key, looks] of [...open]) {
-        const left = looks.filter(look => look.booking.root === root && root === session)
-        if (left.length === 0) continue
+        if (looks.every(look => look.session !== session)) continue
         open.delete(key)
-        await track(close(left))
+        await track(close(looks))
       }
     },
     settled: async () => { await Promise.allSettled([...running]) },

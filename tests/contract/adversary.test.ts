@@ -89,3 +89,45 @@ describe('after a rollback the model', () => {
     expect(world.read('a.txt')).toBe('old and more')
   })
 })
+
+describe('files and conversation stay in step', () => {
+  const isCut = (chat: Chat): boolean => chat.surface().some(line => line.includes('rolled back the turns'))
+
+  it.each(['op-begin', 'file', 'op-applied', 'marker'])('when the session is closed at %s', async (moment) => {
+    const world = aWorld({ 'a.txt': '1' })
+    const chat = await opened(world)
+    await chat.turn('first', ...edits('a.txt', '1', '2'))
+    let closing: Promise<void> | undefined
+    chat.host.ctx.on('turnback/phase', ({ phase }: { phase: string }) => { if (phase === moment) closing ??= chat.close() })
+
+    const { kind } = await chat.command('/rollback 1')
+    await closing
+    const again = await chat.host.open()
+    await again.agent.whenIdle()
+
+    expect(closing).toBeDefined()
+    expect([kind, isCut(again), world.read('a.txt')]).toEqual(kind === 'success' ? [kind, true, '1'] : [kind, false, '2'])
+  })
+
+  it.each(['op-begin', 'file', 'op-applied', 'marker', 'flushed'])('when the plugin is unloaded at %s, also after a restart', async (moment) => {
+    const world = aWorld({ 'a.txt': '1' })
+    const host = await world.start({ plugin: false, complains: true })
+    const row = await host.install()
+    const chat = await host.open()
+    await chat.turn('first', ...edits('a.txt', '1', '2'))
+    let unloading: Promise<void> | undefined
+    host.ctx.on('turnback/phase', ({ phase }: { phase: string }) => { if (phase === moment) unloading ??= row.dispose() })
+
+    const { kind } = await chat.command('/rollback 1')
+    await unloading
+    await host.install()
+    await chat.turn('second', writes('b.txt', 'b'))
+    await chat.command('/rollback 2')
+    await host.stop()
+    const again = await (await world.start()).open()
+    await again.agent.whenIdle()
+
+    expect(unloading).toBeDefined()
+    expect([kind, isCut(again), world.tree()]).toEqual(['success', true, { 'a.txt': '1' }])
+  })
+})
