@@ -153,7 +153,7 @@ async function begin(deps: RollbackDeps, work: Work, signal: AbortSignal): Promi
   if (!stored.ok) return stored
   if (signal.aborted) return fail(failure('aborted'))
   const entry: OpBeginEntry = {
-    kind: 'op-begin', op, ...work.begin, rows, decided, foldersToRemove: [...plan.folders], atMs: deps.now(),
+    kind: 'op-begin', op, ...work.begin, rows, decided, foldersToRemove: await foldersThere(deps, plan.folders), atMs: deps.now(),
   }
   const marked = await deps.store.markOpenOp(idOf(session), op)
   if (!marked.ok) return marked
@@ -161,6 +161,12 @@ async function begin(deps: RollbackDeps, work: Work, signal: AbortSignal): Promi
   if (!written.ok) return written
   deps.onPhase('op-begin', op)
   return ok({ entry })
+}
+
+/** The folders of a plan that are there: taking back makes every folder again that an op was to remove. */
+async function foldersThere({ maxFileBytes }: RollbackDeps, folders: readonly string[]): Promise<string[]> {
+  const looks = await Promise.all(folders.map(folder => observePath(folder, { maxBytes: maxFileBytes })))
+  return folders.filter((_folder, at) => looks[at]!.state.kind === 'folder')
 }
 
 interface Applied {

@@ -47,6 +47,24 @@ describe('a workspace that is a link', () => {
   })
 })
 
+describe('a rollback that the host refuses', () => {
+  it('makes no folder that was not there', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const chat = await opened(world, { complains: true })
+    await chat.turn('first', writes('deep/down/x.txt', 'x'), ...edits('a.txt', '1', '2'))
+    world.remove('deep')
+    const { append } = chat.session
+    chat.session.append = (type: string, ...rest: unknown[]) => {
+      if (type === 'user/message') throw new Error('no marker now')
+      return append.call(chat.session, type, ...rest)
+    }
+
+    expect((await chat.command('/rollback 1')).kind).toBe('error')
+
+    expect(world.tree()).toEqual({ 'a.txt': '2' })
+  })
+})
+
 describe('after a rollback the model', () => {
   it('may not overwrite a text of the user that it saw in withdrawn turns only', async () => {
     const world = aWorld({ 'a.txt': 'old' })
