@@ -1,6 +1,7 @@
 import { computed, signal, type ReadonlySignal } from '@preact/signals'
 import { translateFailure, translator, type Translator } from '../locales/translate.ts'
 import { COMMAND } from '../src/protocol/requests.ts'
+import { showChatEnd } from './dsh/chat-end.ts'
 import { composerOf } from './dsh/composer.ts'
 import type { ClientContext } from './dsh/context.ts'
 import { activeLocale } from './dsh/locale.ts'
@@ -57,6 +58,7 @@ export function createPage(ctx: ClientContext, health: Health): Page {
       view,
       composer: () => health.guard('composer', () => composerOf(ctx, sessionId)),
       command: () => command.peek(),
+      showEnd: () => showChatEnd(),
       workspace: () => health.guard('workspace', () => workspaceOf(ctx, sessionId)),
       say: failure => translateFailure(locale.peek(), failure).text,
     })

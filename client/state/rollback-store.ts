@@ -15,6 +15,8 @@ export interface RollbackStoreDeps {
   composer(): Composer | undefined
   /** The name our command has in this host. */
   command(): string
+  /** The chat's end comes into view, where the bar is; the rows the reader had before them may be gone. */
+  showEnd(): void
   /** The session's workspace, for paths as shown. */
   workspace(): string | undefined
   /** A refusal in the page's language. */
@@ -181,6 +183,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     const marker = markers.peek().find(({ seq }) => seq === awaitedMarker)
     if (marker === undefined) return
     awaitedMarker = undefined
+    deps.showEnd()
     const prompt = view.promptAt(marker)
     if (prompt === undefined) return
     void (deps.composer()?.settled() ?? Promise.resolve()).then(() => restorePrompt(prompt))
@@ -253,7 +256,9 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       if (before.kind === 'idle' || before.kind === 'applying') return
       abort?.abort()
       send({ kind: 'closed' })
-      if (before.kind === 'done') opener = undefined
+      if (before.kind !== 'done') return
+      opener = undefined
+      deps.showEnd()
     },
     returnFocus() {
       if (opener?.isConnected === true) opener.focus()

@@ -51,6 +51,23 @@ test('field 61: opening and closing asks for a preview and runs nothing', async 
   expect(store.phase.value.kind).toBe('idle')
 })
 
+test('leaving a result shows the end of the chat, where the bar is; leaving a preview moves nothing', async () => {
+  const { remote } = scriptedRemote(goingWell(aPreview()))
+  let shown = 0
+  const store = aStore({ remote, showEnd: () => shown++ })
+  store.open(2)
+  await settle()
+  store.close()
+  expect(shown).toBe(0)
+  store.open(2)
+  await settle()
+  await store.confirm()
+
+  store.close()
+
+  expect(shown).toBe(1)
+})
+
 test('drops the preview of a turn that is no longer looked at', async () => {
   const slow = later<ReturnType<typeof ok>>()
   const second = aPreview({ token: 'second' })

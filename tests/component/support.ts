@@ -180,6 +180,7 @@ export function aStore(deps: Partial<RollbackStoreDeps> & Pick<RollbackStoreDeps
     view: fakeView().view,
     composer: () => undefined,
     command: () => 'rollback',
+    showEnd: () => {},
     workspace: () => '/w',
     say: refusal => translateFailure('en', refusal).text,
     ...deps,
