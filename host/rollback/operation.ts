@@ -136,7 +136,8 @@ async function begin(deps: RollbackDeps, work: Work, signal: AbortSignal): Promi
       decided.push({ path, result: 'skipped', reason: 'object-gone' })
       continue
     }
-    if (current.kind === 'file' && !await records.hasBlob(current.digest)) {
+    // Read, not only looked up: a record may have been damaged since, and these bytes are about to be replaced.
+    if (current.kind === 'file' && await records.readBlob(current.digest) === undefined) {
       const found = await observePath(path, { maxBytes: deps.maxFileBytes })
       if (!sameState(found.state, current) || found.bytes === undefined) return fail(failure('stale'))
       batch.push({ digest: current.digest, bytes: found.bytes })

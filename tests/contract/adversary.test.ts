@@ -1,4 +1,4 @@
-import { rmSync, symlinkSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Preview } from '../../src/protocol/requests.ts'
@@ -62,6 +62,26 @@ describe('a rollback that the host refuses', () => {
     expect((await chat.command('/rollback 1')).kind).toBe('error')
 
     expect(world.tree()).toEqual({ 'a.txt': '2' })
+  })
+})
+
+describe('a store whose bytes were damaged', () => {
+  it('is not trusted with the only copy of what a rollback replaces', async () => {
+    const world = aWorld({ 'a.txt': 'as it was' })
+    const chat = await opened(world)
+    await chat.turn('first', ...edits('a.txt', 'as it was', 'of the agent'))
+    const packs = join(world.home, 'data', 'turnback', 'v1', 'packs')
+    for (const name of readdirSync(packs)) {
+      const bytes = readFileSync(join(packs, name))
+      bytes.write('X', bytes.indexOf('of the agent'))
+      writeFileSync(join(packs, name), bytes)
+    }
+
+    await chat.command('/rollback 1')
+    expect(world.read('a.txt')).toBe('as it was')
+    await chat.command('/rollback undo')
+
+    expect(world.read('a.txt')).toBe('of the agent')
   })
 })
 
