@@ -5,7 +5,7 @@ test.each(['Back to bottom', '回到底部'])('presses the host’s button "%s",
   const page = document.createElement('div')
   page.innerHTML = `<button aria-label="Send message"></button><button aria-label="${label}"></button>`
   const pressed = [...page.children].map(button => {
-    const listener = vi.fn()
+    const listener = vi.fn<() => void>()
     button.addEventListener('click', listener)
     return listener
   })
