@@ -16,6 +16,8 @@ export interface HostContext {
 export interface ForeignHeader {
   readonly version: number
   readonly id: string
+  /** Unix ms */
+  readonly createdAt?: number
   readonly cwd?: string
   readonly parentSession?: string
   readonly origin?: string

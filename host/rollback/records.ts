@@ -1,4 +1,4 @@
-import type { JournalEntry } from '../../src/checkpoint/journal-entry.ts'
+import type { JournalEntry, OpBeginEntry, OpDoneEntry } from '../../src/checkpoint/journal-entry.ts'
 import type { Digest, Seq, SessionId } from '../../src/ids.ts'
 import { foldLedger, type Ledger } from '../../src/ledger/ledger.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
@@ -6,6 +6,7 @@ import { ok, type Result } from '../../src/result.ts'
 import { idOf, inheritedLength } from '../dsh/session-log.ts'
 import type { ForeignSession } from '../dsh/host-types.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
+import type { SessionRecords } from '../store/session-records.ts'
 import type { RollbackDeps } from './deps.ts'
 
 /** All that is recorded of a session, a fork's inherited part included. */
@@ -36,18 +37,13 @@ export async function readRecords(deps: RollbackDeps, session: ForeignSession): 
   if (!parent.ok) return parent
   const entries = [...parent.value.entries, ...own.value.entries.map(({ entry }) => entry)]
   const journals = [journal, ...parent.value.journals]
-  const holes = own.value.holes.map(hole => holeSpan(own.value.entries, hole.afterPosition))
-  const reaching = (startSeq: Seq): readonly HoleSpan[] => holes.filter(hole => hole.newestTurn >= startSeq)
+  const sources = [...parent.value.sources, { placed: own.value.entries, holes: holeSpans(own.value) }]
   return ok({
     journal, entries,
     ledger: foldLedger(entries),
     position: own.value.position,
-    hasHoleFrom: startSeq => reaching(startSeq).length > 0,
-    distrustedFrom: (startSeq) => {
-      const from = Math.min(...reaching(startSeq).map(hole => hole.afterPosition))
-      const later = own.value.entries.filter(({ position, entry }) => position > from && entry.kind === 'before')
-      return new Set(later.map(({ entry }) => (entry as { id: string }).id))
-    },
+    hasHoleFrom: startSeq => sources.some(({ holes }) => holes.some(hole => hole.newestTurn >= startSeq)),
+    distrustedFrom: startSeq => new Set(sources.flatMap(source => distrusted(source, startSeq))),
     hasBlob: async digest => await firstOf(journals, async one => (await one.hasBlob(digest) ? true : undefined)) ?? false,
     readBlob: digest => firstOf(journals, one => one.readBlob(digest)),
   })
@@ -55,13 +51,31 @@ export async function readRecords(deps: RollbackDeps, session: ForeignSession): 
 
 interface HoleSpan {
   readonly afterPosition: number
+  /** The oldest turn a lost record can belong to: that of the last record before it, or any. */
+  readonly oldestTurn: Seq
   /** The newest turn a lost record can belong to: that of the next record, or any. */
   readonly newestTurn: Seq
 }
 
-function holeSpan(entries: readonly Placed[], afterPosition: number): HoleSpan {
-  const next = entries.find(({ position, entry }) => position > afterPosition && (entry.kind === 'before' || entry.kind === 'seen'))?.entry
-  return { afterPosition, newestTurn: next?.kind === 'before' || next?.kind === 'seen' ? next.turn.startSeq : Infinity }
+/** One journal's records and where some are missing. */
+interface Source {
+  readonly placed: readonly Placed[]
+  readonly holes: readonly HoleSpan[]
+}
+
+function holeSpans({ entries, holes }: SessionRecords): readonly HoleSpan[] {
+  const booked = entries.flatMap(({ position, entry }) =>
+    (entry.kind === 'before' || entry.kind === 'seen' ? [{ position, turn: entry.turn.startSeq }] : []))
+  return holes.map(({ afterPosition }) => ({
+    afterPosition,
+    oldestTurn: booked.findLast(({ position }) => position <= afterPosition)?.turn ?? 0,
+    newestTurn: booked.find(({ position }) => position > afterPosition)?.turn ?? Infinity,
+  }))
+}
+
+function distrusted({ placed, holes }: Source, startSeq: Seq): readonly string[] {
+  const from = Math.min(...holes.filter(hole => hole.newestTurn >= startSeq).map(hole => hole.afterPosition))
+  return placed.flatMap(({ position, entry }) => (position > from && entry.kind === 'before' ? [entry.id] : []))
 }
 
 async function firstOf<T>(journals: readonly SessionJournal[], ask: (journal: SessionJournal) => Promise<T | undefined>): Promise<T | undefined> {
@@ -74,6 +88,7 @@ async function firstOf<T>(journals: readonly SessionJournal[], ask: (journal: Se
 
 interface Inherited {
   readonly entries: readonly JournalEntry[]
+  readonly sources: readonly Source[]
   readonly journals: readonly SessionJournal[]
 }
 
@@ -83,15 +98,17 @@ async function inherited(deps: RollbackDeps, session: ForeignSession): Promise<R
   const length = inheritedLength(session)
   const parent = parentSession === undefined || origin === 'subagent' || length === 0 ? undefined : deps.sessions.get(parentSession)
   const header = parent ?? (length > 0 && origin !== 'subagent' && parentSession !== undefined ? coldParent(session, parentSession) : undefined)
-  if (header === undefined) return ok({ entries: [], journals: [] })
+  if (header === undefined) return ok({ entries: [], sources: [], journals: [] })
   const journal = deps.journalOf(header)
   const read = await journal.read()
   if (!read.ok) return read
   const above = await inherited(deps, header)
   if (!above.ok) return above
+  const all = [...above.value.entries, ...read.value.entries.map(({ entry }) => entry)]
+  const sources = [...above.value.sources, { placed: read.value.entries, holes: holeSpans(read.value) }]
   return ok({
-    entries: [...above.value.entries, ...belowSeed(read.value.entries.map(({ entry }) => entry), length)]
-      .map(entry => asOwn(entry, idOf(header), idOf(session))),
+    entries: belowSeed(all, length, session.header.createdAt).map(entry => asOwn(entry, idOf(header), idOf(session))),
+    sources: sources.map(({ placed, holes }) => ({ placed, holes: holes.filter(hole => hole.oldestTurn < length) })),
     journals: [journal, ...above.value.journals],
   })
 }
@@ -106,13 +123,23 @@ function asOwn(entry: JournalEntry, parent: SessionId, child: SessionId): Journa
 const coldParent = (child: ForeignSession, id: string): ForeignSession =>
   ({ ...child, id, header: { version: child.header.version, id, ...(child.header.cwd === undefined ? {} : { cwd: child.header.cwd }) } })
 
-function belowSeed(entries: readonly JournalEntry[], length: Seq): readonly JournalEntry[] {
+/** An op with a marker is the fork's too when its log holds the marker; one without, when it was done before the fork was made. */
+function belowSeed(entries: readonly JournalEntry[], length: Seq, madeAtMs: number | undefined): readonly JournalEntry[] {
   const calls = new Set<string>()
+  const begun = new Map<string, OpBeginEntry>()
   const ops = new Set<string>()
   for (const entry of entries) {
     if (entry.kind === 'before' && entry.turn.startSeq < length) calls.add(entry.id)
-    if (entry.kind === 'op-done' && entry.markerSeq !== undefined && entry.markerSeq < length) ops.add(entry.op)
+    if (entry.kind === 'op-begin') begun.set(entry.op, entry)
+    if (entry.kind === 'op-done' && isInherited(begun.get(entry.op), entry)) ops.add(entry.op)
   }
+
+  function isInherited(begin: OpBeginEntry | undefined, { markerSeq, atMs }: OpDoneEntry): boolean {
+    if (markerSeq !== undefined) return markerSeq < length
+    if (begin === undefined || madeAtMs === undefined || atMs > madeAtMs) return false
+    return begin.of === undefined ? begin.target !== undefined && begin.target.startSeq < length : ops.has(begin.of)
+  }
+
   return entries.filter((entry) => {
     switch (entry.kind) {
       case 'before': return calls.has(entry.id)

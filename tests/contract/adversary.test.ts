@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Preview } from '../../src/protocol/requests.ts'
-import { aWorld, edits, reads, writes, type Chat, type World } from '../support/in-process-host.ts'
+import { aWorld, chatOf, edits, reads, writes, type Chat, type World } from '../support/in-process-host.ts'
 import type { Step } from './support/scripted-model.ts'
 
 const opened = async (world: World, options = {}): Promise<Chat> => (await world.start(options)).open()
@@ -62,6 +62,68 @@ describe('a rollback that the host refuses', () => {
     expect((await chat.command('/rollback 1')).kind).toBe('error')
 
     expect(world.tree()).toEqual({ 'a.txt': '2' })
+  })
+})
+
+describe('a fork', () => {
+  /** A session with the first `length` events of `parent`, as the host's Branch makes it. */
+  async function forkOf(parent: Chat, id: string, length: number): Promise<Chat> {
+    const { ctx } = parent.host
+    const handle = await ctx.agents.create({
+      sessionId: id, seed: parent.events().slice(0, length),
+      meta: { cwd: parent.session.header.cwd, parentSession: parent.id, seedLength: length },
+      agentOptions: { provider: 'scripted', model: 'm' },
+    })
+    return chatOf(parent.host, handle)
+  }
+  const endOfTurn = (chat: Chat, turn: number): number =>
+    chat.events().find(event => event.type === 'turn/end' && event.data.turn === turn).seq + 1
+
+  it('of a fork, cut before what that one inherited, has no file of turns that it does not hold', async () => {
+    const world = aWorld({ 'a.txt': '1', 'b.txt': '1' })
+    const first = await opened(world)
+    await first.turn('one', ...edits('a.txt', '1', '2'))
+    await first.turn('two', ...edits('b.txt', '1', '2'))
+    const second = await forkOf(first, 's2', first.events().length)
+    const third = await forkOf(second, 's3', endOfTurn(second, 1))
+    await third.turn('another', writes('c.txt', 'c'))
+
+    const { rows } = await previewOf(third, 1)
+
+    expect(rows.map(row => [row.shown, row.action])).toEqual([['a.txt', 'write'], ['c.txt', 'delete']])
+  })
+
+  it('knows of an undo that its parent made before it', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const parent = await opened(world)
+    await parent.turn('only words')
+    await parent.turn('a change', ...edits('a.txt', '1', '2'))
+    await parent.command('/rollback 2')
+    await parent.command('/rollback undo')
+    const fork = await forkOf(parent, 's2', parent.events().length)
+
+    const { rows } = await previewOf(fork, 1)
+
+    expect(rows.map(row => [row.shown, row.action])).toEqual([['a.txt', 'write']])
+  })
+
+  it('does not go back to a state of its parent that lost records may have come before', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const parent = await opened(world)
+    await parent.turn('one', ...edits('a.txt', '1', '2'))
+    await parent.turn('two', ...edits('a.txt', '2', '3'))
+    const fork = await forkOf(parent, 's2', parent.events().length)
+    const pack = join(world.home, 'data', 'turnback', 'v1', 'packs', 's1-1.pack')
+    const bytes = readFileSync(pack)
+    bytes.write('X', bytes.indexOf('"kind":"before"'))
+    writeFileSync(pack, bytes)
+    await fork.host.stop()
+    const again = await (await world.start()).open('s2')
+
+    const { rows, gaps } = await previewOf(again, 1)
+
+    expect(rows).toMatchObject([{ shown: 'a.txt', action: 'skip', skip: 'record-lost' }])
+    expect(gaps.map(gap => gap.reason)).toContain('store-hole')
   })
 })
 
