@@ -41,6 +41,8 @@ interface OpenLook {
   readonly booking: Booking
   /** Whose call it is. */
   readonly session: ForeignSession
+  /** The first look, while it is not stored. */
+  unsaved?: { readonly entry: JournalEntry; readonly found: Observation }
 }
 
 export function makeCapture(deps: CaptureDeps): Capture {
@@ -49,14 +51,17 @@ export function makeCapture(deps: CaptureDeps): Capture {
   /** Calls that went through `tools/execute`. */
   const executed = new Set<string>()
   const running = new Set<Promise<unknown>>()
+  /** Sessions with a subagent whose write could not be stored; their own log tells nothing of it. */
+  const missed = new WeakSet<ForeignSession>()
   let serial = 0
 
-  const append = async (booking: Booking, entries: readonly JournalEntry[], looks: readonly Observation[] = []): Promise<void> => {
+  const append = async (booking: Booking, entries: readonly JournalEntry[], looks: readonly Observation[] = []): Promise<boolean> => {
     const blobs = looks.flatMap(({ state, bytes }) => (state.kind === 'file' && bytes !== undefined ? [{ digest: state.digest, bytes }] : []))
     const stored = await deps.journalOf(booking.root).append({ entries, blobs })
     // A call without a record is found out from the session log later (src/checkpoint/coverage.ts); here it is only told.
     if (stored.ok) deps.health.clear('store')
     else deps.health.report('store', stored.failure.facts.detail ?? stored.failure.code)
+    return stored.ok
   }
 
   const track = <T>(work: Promise<T>): Promise<T> => {
@@ -79,16 +84,22 @@ export function makeCapture(deps: CaptureDeps): Capture {
     deps.observations.remember(booking.root, path, target, exec.agent!.session)
     const found = await lookAt(path)
     const absentFolders = found.state.kind === 'absent' ? await absentFoldersOf(path) : []
-    await append(booking, [{
+    const entry: JournalEntry = {
       kind: 'before', id: look.id, turn: booking.turn, call: callRef(exec), origin: 'tool',
       path, state: found.state, absentFolders, atMs: deps.now(),
-    }], [found])
+    }
+    if (!await append(booking, [entry], [found])) look.unsaved = { entry, found }
   }
 
   const close = async (looks: readonly OpenLook[]): Promise<void> => {
-    for (const { id, path, booking } of looks) {
+    for (const { id, path, booking, session, unsaved } of looks) {
       const found = await lookAt(path)
-      await append(booking, [{ kind: 'after', of: id, state: found.state, atMs: deps.now() }], [found])
+      const after: JournalEntry = { kind: 'after', of: id, state: found.state, atMs: deps.now() }
+      // The disk may have been full for a moment only.
+      const isStored = unsaved === undefined
+        ? await append(booking, [after], [found])
+        : await append(booking, [unsaved.entry, after], [unsaved.found, found])
+      if (!isStored && unsaved !== undefined && session !== booking.root) missed.add(booking.root)
     }
   }
 
@@ -105,7 +116,10 @@ export function makeCapture(deps: CaptureDeps): Capture {
   const markSeen = async (exec: ForeignExecution): Promise<void> => {
     const args = exec.arguments as Record<string, unknown> | undefined
     const booking = bookingOf(exec)
-    if (booking === undefined || toolKind(exec.name, args) === 'reader') return
+    const kind = toolKind(exec.name, args)
+    if (booking === undefined || kind === 'reader') return
+    // Left without a record, the call is a gap in the person's session.
+    if (kind === 'container' && exec.agent?.session === booking.root && missed.delete(booking.root)) return
     await append(booking, [{ kind: 'seen', turn: booking.turn, call: callRef(exec), atMs: deps.now() }])
   }
 

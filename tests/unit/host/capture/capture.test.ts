@@ -7,7 +7,8 @@ import { digestOf } from '../../../../host/capture/observe.ts'
 import type { ForeignExecution, ForeignSession } from '../../../../host/dsh/host-types.ts'
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
 import { sessionId } from '../../../../src/ids.ts'
-import { ok } from '../../../../src/result.ts'
+import { failure } from '../../../../src/protocol/failure.ts'
+import { fail, ok } from '../../../../src/result.ts'
 
 const aSession = (id: string, parentSession?: string): ForeignSession => ({
   id, surface: { nodes: [] }, append: () => ({ seq: 0 }),
@@ -15,8 +16,8 @@ const aSession = (id: string, parentSession?: string): ForeignSession => ({
   events: [{ seq: 0, type: 'turn/start', time: 0, data: { turn: 1 } }],
 })
 
-const aCall = (session: ForeignSession, callId: string): ForeignExecution =>
-  ({ callId, name: 'write', agent: { id: session.id, status: 'running', session, runMaintenance: task => task(new AbortController().signal) } })
+const aCall = (session: ForeignSession, callId: string, name = 'write'): ForeignExecution =>
+  ({ callId, name, agent: { id: session.id, status: 'running', session, runMaintenance: task => task(new AbortController().signal) } })
 
 /** Capture of a person's session and its subagent, a folder, and what was noted of both. */
 function aScene() {
@@ -24,18 +25,23 @@ function aScene() {
   onTestFinished(() => { rmSync(folder, { recursive: true }) })
   const sessions = [aSession('root'), aSession('child', 'root')]
   const noted: JournalEntry[] = []
+  const disk = { isFull: false }
   const capture = makeCapture({
     sessions: { get: id => sessions.find(session => session.id === id), list: () => sessions, flush: async () => true },
-    health: { report: (_contract, cause) => { throw cause }, clear: () => {}, problems: () => [], contain: (_contract, listener) => listener },
+    health: { report: (contract, cause) => { if (contract !== 'store') throw cause }, clear: () => {}, problems: () => [], contain: (_contract, listener) => listener },
     observations: { remember: () => {}, announce: async () => {} },
     maxFileBytes: 1024, dshHome: '/nowhere', now: () => 0,
     journalOf: () => ({
       session: sessionId('root'),
-      append: async ({ entries }) => { noted.push(...entries); return ok({ position: noted.length }) },
+      append: async ({ entries }) => {
+        if (disk.isFull) return fail(failure('store-unavailable'))
+        noted.push(...entries)
+        return ok({ position: noted.length })
+      },
       read: () => { throw new Error('not read here') }, hasBlob: async () => false, readBlob: async () => undefined,
     }),
   })
-  return { folder, root: sessions[0]!, child: sessions[1]!, capture, noted }
+  return { folder, root: sessions[0]!, child: sessions[1]!, capture, noted, disk }
 }
 
 const left = (noted: readonly JournalEntry[]) => noted.flatMap(entry => (entry.kind === 'after' && entry.state.kind === 'file' ? [entry.state.digest] : []))
@@ -66,4 +72,36 @@ test('a look that a call left open is closed when its own agent goes idle', asyn
   }
 
   expect(left(noted)).toEqual([digestOf(Buffer.from('root')), digestOf(Buffer.from('child'))])
+})
+
+test('a first look that could not be stored is stored with the second', async () => {
+  const { folder, root, capture, noted, disk } = aScene()
+  const path = join(folder, 'a.txt')
+  writeFileSync(path, '1')
+  const call = aCall(root, 'c1')
+  disk.isFull = true
+  await capture.beforeWrite(call, path, { targetKey: path, displayPath: path })
+  disk.isFull = false
+  writeFileSync(path, '2')
+  await capture.afterCall(call)
+
+  expect(noted).toMatchObject([
+    { kind: 'before', path, state: { digest: digestOf(Buffer.from('1')) } },
+    { kind: 'after', state: { digest: digestOf(Buffer.from('2')) } },
+  ])
+})
+
+test('a call that ran a subagent whose write could not be stored is not counted as watched', async () => {
+  const { folder, root, child, capture, noted, disk } = aScene()
+  const path = join(folder, 'a.txt')
+  const write = aCall(child, 'c2')
+  disk.isFull = true
+  await capture.beforeWrite(write, path, { targetKey: path, displayPath: path })
+  writeFileSync(path, '2')
+  await capture.afterCall(write)
+  disk.isFull = false
+  await capture.afterCall(aCall(root, 'c1', 'subagent'))
+  await capture.afterCall(aCall(root, 'c3', 'subagent'))
+
+  expect(noted).toMatchObject([{ kind: 'seen', call: { callId: 'c3' } }])
 })
