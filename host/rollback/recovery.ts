@@ -7,7 +7,7 @@ import type { LogEvent } from '../../src/turn/log-event.ts'
 import { settleFiles } from '../restore/take-back.ts'
 import { inMaintenance } from '../dsh/agents.ts'
 import type { ForeignAgent, ForeignSession, HostContext } from '../dsh/host-types.ts'
-import { idOf, readEvents } from '../dsh/session-log.ts'
+import { flush, idOf, readEvents } from '../dsh/session-log.ts'
 import type { RollbackDeps } from './deps.ts'
 import { end, restoreDeps, takeBack } from './operation.ts'
 import { readRecords, type Records } from './records.ts'
@@ -61,6 +61,12 @@ export async function settleOpenOps(deps: RollbackDeps, session: ForeignSession)
   const records = await readRecords(deps, session)
   if (!records.ok) return records
   if (records.value.ledger.open.length === 0) return ok(undefined)
+  try {
+    // Only a marker on disk makes an op true; this one may stand in memory alone.
+    await flush(deps.sessions, session)
+  } catch (error) {
+    return fail(failure('store-unavailable', { detail: error instanceof Error ? error.message : String(error) }))
+  }
   await endOpenOps(deps, session, records.value, readEvents(session))
   const after = await readRecords(deps, session)
   if (!after.ok) return after

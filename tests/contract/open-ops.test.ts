@@ -86,6 +86,29 @@ describe('an op that a dead host left open and no start could end', () => {
   })
 })
 
+describe('an op whose marker is in memory alone', () => {
+  it('is not counted as done by a plugin that was loaded anew, as long as the log cannot be flushed', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const host = await world.start({ plugin: false, complains: true })
+    const row = await host.install()
+    const chat = await host.open()
+    await chat.turn('first', ...edits('a.txt', '1', '2'))
+    const { sessions } = host.ctx
+    const { flush } = sessions
+    sessions.flush = () => Promise.reject(new Error('no log now'))
+    await chat.command('/rollback 1')
+    await row.dispose()
+    await host.install()
+
+    expect((await chat.command('/rollback undo')).kind).toBe('error')
+    expect([openOps(world).length, world.read('a.txt')]).toEqual([1, '1'])
+    sessions.flush = flush
+    expect((await chat.command('/rollback undo')).kind).toBe('success')
+
+    expect([openOps(world).length, world.read('a.txt')]).toEqual([0, '2'])
+  })
+})
+
 describe('an undo whose end cannot be noted', () => {
   it('is refused and puts the files back, and a later start agrees', async () => {
     const world = aWorld({ 'a.txt': '1' })
