@@ -109,7 +109,8 @@ test('/rollback 2 acts and the bar in its place gives the details; a second one 
   await ui.composer(world.page).fill('')
   await ui.runCommand(world.page, '/rollback 2')
   await expect.poll(files).toEqual(['1\n', undefined, undefined, 'x\n', undefined])
-  expect((await lastAnswer())?.text.split('\n')).toEqual([
+  // The files are back before the command answers.
+  await expect.poll(async () => (await lastAnswer())?.text.split('\n')).toEqual([
     'Rolled back to before turn 2: 1 turn left the conversation.',
     'Deleted: lib/deep/n.txt, two.txt',
     'Empty folders removed: lib/deep, lib',
