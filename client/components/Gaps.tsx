@@ -1,5 +1,5 @@
 import type { Translator } from '../../locales/translate.ts'
-import { MAX_GAP_NAMES, type Gap } from '../../src/protocol/requests.ts'
+import { MAX_GAP_NAMES, type Gap } from '../../src/checkpoint/gap.ts'
 import { WarningIcon } from './icons.tsx'
 import { Names } from './Names.tsx'
 import css from './RollbackDialog.module.css'

@@ -1,12 +1,12 @@
 import type { ReadonlySignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
-import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
+import type { OpSummary } from '../../src/protocol/requests.ts'
+import { Gaps } from '../components/Gaps.tsx'
 import { MarkerLine } from '../components/MarkerLine.tsx'
 import { OutcomeList } from '../components/OutcomeList.tsx'
 import { changedOutcomes, filesRestored } from '../state/rollback-flow.ts'
 import type { RollbackStore } from '../state/rollback-store.ts'
-import { commandsIn, withdrawnBy } from '../state/withdrawn.ts'
 
 export interface MarkerBarProps {
   readonly store: RollbackStore
@@ -21,22 +21,28 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   const ops = store.ops.value
   const op = ops.find(known => known.markerSeq === marker.seq)
   const isLast = store.markers.value.at(-1)?.seq === marker.seq
-  const undoable = isLast && op !== undefined && op === lastStanding(ops) && filesRestored(op) > 0
+  const undoable = op !== undefined && op === lastUndoable(ops)
   const undoing = store.barUndo.value === 'running'
   // What an undone rollback did to the files is no longer so.
   const outcomes = op === undefined || op.undone ? [] : changedOutcomes(op)
+  const gaps = op === undefined ? [] : gapsOf(op)
   const waiting = isLast && store.waitingPrompt.value !== undefined
   return (
     <MarkerLine
       sessionId={store.sessionId}
-      text={op?.target === undefined ? t('bar.plain', { turn: marker.turn }) : barText(op, ops, store.turns.value, t)}
+      text={op?.target === undefined ? t('bar.plain', { turn: marker.turn }) : barText(op, t)}
       hero={isLast && store.empty.value ? { title: t('hero.title'), body: t('hero.body') } : undefined}
       details={
-        outcomes.length === 0
+        outcomes.length + gaps.length === 0
           ? undefined
           : {
               label: t('bar.details'),
-              content: <OutcomeList outcomes={outcomes} t={t} shown={store.shownPath} />,
+              content: (
+                <>
+                  <Gaps gaps={gaps} t={t} />
+                  {outcomes.length > 0 && <OutcomeList outcomes={outcomes} t={t} shown={store.shownPath} />}
+                </>
+              ),
             }
       }
       actions={[
@@ -55,19 +61,19 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   )
 }
 
-/** The rollback that `undo` would take: the latest one not undone. */
-const lastStanding = (ops: readonly OpSummary[]) =>
+/** The rollback that `undo` would take: the latest that changed a file and is not undone. */
+const lastUndoable = (ops: readonly OpSummary[]) =>
   ops
-    .filter(op => op.act === 'rollback' && !op.undone)
+    .filter(op => op.act === 'rollback' && !op.undone && filesRestored(op) > 0)
     .reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
 
-function barText(op: OpSummary, ops: readonly OpSummary[], turns: readonly TurnRow[], t: Translator): string {
-  const withdrawn = withdrawnBy(op, ops)
-  // "Files put back" alone would vouch for what commands did as well.
-  const commands = op.undone || op.scope === 'conversation' ? 0 : commandsIn(withdrawn, turns)
-  const parts = [t.count('bar.turns', withdrawn.length), t(filesKey(op))]
-  return [...parts, ...(commands > 0 ? [t.count('bar.commands', commands)] : [])].join(' · ')
+function barText(op: OpSummary, t: Translator): string {
+  const parts = [t.count('bar.turns', op.target?.withdrawn.length ?? 0), t(filesKey(op))]
+  return [...parts, ...gapsOf(op).map(gap => t.count(`bar.gap.${gap.reason}`, gap.count))].join(' · ')
 }
+
+/** "Files put back" alone would vouch for what nobody saw as well. */
+const gapsOf = (op: OpSummary) => (op.undone || op.scope === 'conversation' ? [] : op.gaps)
 
 function filesKey(op: OpSummary) {
   if (op.scope === 'conversation') return 'bar.files.conversation'

@@ -1,6 +1,6 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals'
 import type { Failure } from '../../src/protocol/failure.ts'
-import { COMMAND, type OpSummary, type TurnRow } from '../../src/protocol/requests.ts'
+import { COMMAND, type OpSummary } from '../../src/protocol/requests.ts'
 import { hiddenRows, nothingLeft, type Hidden } from '../../src/surface/hidden.ts'
 import type { Composer } from '../dsh/composer.ts'
 import type { CommandRun, Remote } from '../dsh/remote.ts'
@@ -35,8 +35,6 @@ export interface RollbackStore {
   readonly empty: ReadonlySignal<boolean>
   /** Rollbacks and undos, as far as they were asked for. */
   readonly ops: ReadonlySignal<readonly OpSummary[]>
-  /** Every turn of the session, withdrawn ones too; asked for together with `ops`. */
-  readonly turns: ReadonlySignal<readonly TurnRow[]>
   /** A withdrawn prompt that did not go into the composer because of a draft there. */
   readonly waitingPrompt: ReadonlySignal<string | undefined>
   readonly barUndo: ReadonlySignal<'idle' | 'running'>
@@ -72,7 +70,6 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const hidden = signal<Hidden>(nothingHidden)
   const empty = signal(false)
   const ops = signal<readonly OpSummary[]>([])
-  const turns = signal<readonly TurnRow[]>([])
   const waitingPrompt = signal<string | undefined>(undefined)
   const barUndo = signal<'idle' | 'running'>('idle')
   let lastRequest = 0
@@ -117,11 +114,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   function loadOps() {
     opsAsked = true
     void remote.call('timeline', { sessionId }).then(reply => {
-      if (!reply.ok) return
-      batch(() => {
-        ops.value = reply.value.ops
-        turns.value = reply.value.turns
-      })
+      if (reply.ok) ops.value = reply.value.ops
     })
   }
 
@@ -200,7 +193,6 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     hidden,
     empty,
     ops,
-    turns,
     waitingPrompt,
     barUndo,
     loadOps,

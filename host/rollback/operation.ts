@@ -35,7 +35,7 @@ interface Work {
   readonly session: ForeignSession
   readonly records: Records
   readonly plan: RestorePlan
-  readonly begin: Pick<OpBeginEntry, 'act' | 'scope'> & Partial<Pick<OpBeginEntry, 'of' | 'target' | 'markerId' | 'folderModes'>>
+  readonly begin: Pick<OpBeginEntry, 'act' | 'scope'> & Partial<Pick<OpBeginEntry, 'of' | 'target' | 'gaps' | 'markerId' | 'folderModes'>>
   readonly op: OpId
 }
 
@@ -51,7 +51,7 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
   const begun = await begin(deps, {
     session, records, plan, op,
     begin: {
-      act: 'rollback', scope, target: { startSeq, number, lastNumber: target.withdrawn.at(-1)!.number },
+      act: 'rollback', scope, target: { startSeq, number, withdrawn: target.withdrawn.map(turn => turn.number) }, gaps: [...draft.gaps],
       ...(scope === 'files' ? {} : { markerId: id }),
     },
   }, signal)

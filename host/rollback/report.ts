@@ -1,6 +1,7 @@
+import type { Gap } from '../../src/checkpoint/gap.ts'
 import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
-import type { Gap, Preview, PreviewRow, TurnRow } from '../../src/protocol/requests.ts'
+import type { Preview, PreviewRow, TurnRow } from '../../src/protocol/requests.ts'
 import { hasText, translateFailure, type Translator } from '../../locales/translate.ts'
 import type { Operation } from './operation.ts'
 import { shownPath } from './draft.ts'

@@ -23,7 +23,7 @@ export function timelineOf(events: readonly LogEvent[], ledger: Ledger): { turns
 
 export function summaryOf({ begin, done, undoneBy }: StandingOp): OpSummary {
   return {
-    op: begin.op, act: begin.act, scope: begin.scope, outcomes: [...done.outcomes], undone: undoneBy !== undefined, atMs: begin.atMs,
+    op: begin.op, act: begin.act, scope: begin.scope, outcomes: [...done.outcomes], undone: undoneBy !== undefined, gaps: [...begin.gaps ?? []], atMs: begin.atMs,
     ...(begin.of === undefined ? {} : { of: begin.of }),
     ...(begin.target === undefined ? {} : { target: begin.target }),
     ...(done.markerSeq === undefined ? {} : { markerSeq: done.markerSeq }),

@@ -1,6 +1,6 @@
 import type { Seq, SessionId } from '../ids.ts'
 import { watchKey, type Ledger } from '../ledger/ledger.ts'
-import { MAX_GAP_NAMES, type Gap } from '../protocol/requests.ts'
+import { MAX_GAP_NAMES, type Gap } from './gap.ts'
 import type { Turn } from '../turn/turn-index.ts'
 import { callLabel, toolKind } from './tool-table.ts'
 

@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { opId, sessionId } from '../ids.ts'
 import { FileStateSchema } from './file-state.ts'
+import { GapSchema } from './gap.ts'
 
 /**
  * The journal: everything Turnback knows of a session, in the order it happened. One entry is the
@@ -82,8 +83,10 @@ const OpBeginSchema = v.object({
   /** undo: the op that is undone */
   of: v.optional(OpIdSchema),
   scope: ScopeSchema,
-  /** rollback: the turn before which we go back, and the last turn withdrawn */
-  target: v.optional(v.object({ startSeq: seq, number: int, lastNumber: int })),
+  /** rollback: the turn before which we go back, and the numbers of the turns that leave the conversation */
+  target: v.optional(v.object({ startSeq: seq, number: int, withdrawn: v.array(int) })),
+  /** rollback: what of its span nobody can vouch for */
+  gaps: v.optional(v.array(GapSchema)),
   /** rollback of the conversation: message id of the marker; in the durable log it means "committed" */
   markerId: v.optional(v.string()),
   rows: v.array(OpRowSchema),

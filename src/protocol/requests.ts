@@ -1,6 +1,7 @@
 import * as v from 'valibot'
 import { OpIdSchema, OutcomeSchema, ScopeSchema, scopes } from '../checkpoint/journal-entry.ts'
 import { FileStateSchema } from '../checkpoint/file-state.ts'
+import { GapSchema } from '../checkpoint/gap.ts'
 import { planId, sessionId } from '../ids.ts'
 import { FailureSchema } from './failure.ts'
 
@@ -25,13 +26,6 @@ const PlanIdSchema = v.pipe(v.string(), v.regex(/^[0-9a-z]{8,32}$/), v.transform
 export const locales = ['en', 'zh'] as const
 export type Locale = (typeof locales)[number]
 
-/** Names given per gap; the count goes on. */
-export const MAX_GAP_NAMES = 20
-/** A change we know or must suspect and cannot vouch for. `names`: tool names or paths, each once, at most `MAX_GAP_NAMES`. */
-export const gapReasons = ['no-record', 'store-hole', 'late', 'command'] as const
-export const GapSchema = v.object({ reason: v.picklist(gapReasons), count, names: v.array(v.string()) })
-export type Gap = v.InferOutput<typeof GapSchema>
-
 export const turnStates = ['available', 'running', 'rolled-back', 'compacted'] as const
 export const TurnRowSchema = v.object({
   turn: turnNumber,
@@ -54,7 +48,9 @@ export const OpSummarySchema = v.object({
   act: v.picklist(['rollback', 'undo']),
   of: v.optional(OpIdSchema),
   scope: ScopeSchema,
-  target: v.optional(v.object({ startSeq: count, number: turnNumber, lastNumber: turnNumber })),
+  target: v.optional(v.object({ startSeq: count, number: turnNumber, withdrawn: v.array(turnNumber) })),
+  /** What it could not vouch for. */
+  gaps: v.array(GapSchema),
   markerSeq: v.optional(count),
   outcomes: v.array(OutcomeSchema),
   /** A later undo reversed it. */

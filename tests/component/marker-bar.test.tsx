@@ -3,8 +3,7 @@ import { act } from 'preact/test-utils'
 import { afterEach, expect, test } from 'vitest'
 import { hiddenCss } from '../../client/state/hidden-style.ts'
 import { MarkerBar } from '../../client/islands/MarkerBar.tsx'
-import { opId } from '../../src/ids.ts'
-import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
+import type { OpSummary } from '../../src/protocol/requests.ts'
 import { ok } from '../../src/result.ts'
 import { anOp, aStore, en, fakeView, scriptedRemote, settle } from './support.ts'
 
@@ -12,15 +11,8 @@ afterEach(cleanup)
 
 const marker = { seq: 40, startSeq: 20, turn: 2, op: 'op000000' }
 
-const aTurn = (turn: number, commands: number): TurnRow =>
-  ({ turn, startSeq: turn * 10, title: '', images: 0, atMs: 0, state: 'rolled-back', files: 0, commands })
-
-interface Options extends NonNullable<Parameters<typeof fakeView>[0]> {
-  turns?: readonly TurnRow[]
-}
-
-async function bar(ops: readonly OpSummary[], { turns = [], ...options }: Options = {}) {
-  const remote = scriptedRemote({ timeline: [ok({ turns, ops })], run: [{ kind: 'done', text: 'Undone.' }] })
+async function bar(ops: readonly OpSummary[], options: Parameters<typeof fakeView>[0] = {}) {
+  const remote = scriptedRemote({ timeline: [ok({ turns: [], ops })], run: [{ kind: 'done', text: 'Undone.' }] })
   const rows = [
     { key: 'first', kind: 'user', anchorSeq: 5, turn: 1 },
     { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 },
@@ -60,16 +52,22 @@ test.each([
   expect(screen.getByRole('note').textContent).toContain(words)
 })
 
-test('counts only the turns it took away itself, as the dialog did, and names the commands among them', async () => {
-  const earlier = anOp({ op: opId('op000009'), markerSeq: 30, target: { startSeq: 20, number: 2, lastNumber: 3 } })
-  const later = anOp({ target: { startSeq: 10, number: 1, lastNumber: 4 } })
-  await bar([earlier, later], { turns: [aTurn(1, 1), aTurn(2, 5), aTurn(4, 2)] })
+test('counts only the turns it took away itself, and names what nobody can vouch for', async () => {
+  const gaps = [
+    { reason: 'command' as const, count: 3, names: ['npm test'] },
+    { reason: 'no-record' as const, count: 1, names: ['old.txt'] },
+  ]
+  await bar([anOp({ target: { startSeq: 10, number: 1, withdrawn: [1, 4] }, gaps })])
 
-  expect(screen.getByRole('note').textContent).toContain('2 turns rolled back · files put back · 3 commands not covered')
+  expect(screen.getByRole('note').textContent).toContain(
+    '2 turns rolled back · files put back · 3 commands not covered · 1 call not recorded',
+  )
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Details' })))
+  for (const name of ['npm test', 'old.txt']) expect(screen.getByText(name)).toBeTruthy()
 })
 
 test('once undone it neither lists what had been done nor speaks of commands', async () => {
-  await bar([anOp({ undone: true })], { turns: [aTurn(2, 1)] })
+  await bar([anOp({ undone: true, gaps: [{ reason: 'command', count: 1, names: ['npm test'] }] })])
 
   expect(screen.getByRole('note').textContent).toBe('2 turns rolled back · file changes undone')
 })

@@ -50,7 +50,8 @@ export function anOp(more: Partial<OpSummary> = {}): OpSummary {
     op: opId('op000000'),
     act: 'rollback',
     scope: 'both',
-    target: { startSeq: 20, number: 2, lastNumber: 3 },
+    target: { startSeq: 20, number: 2, withdrawn: [2, 3] },
+    gaps: [],
     markerSeq: 40,
     outcomes: [
       { path: '/w/a.txt', result: 'restored', action: 'write' },

@@ -71,7 +71,7 @@ export function aJournal() {
       const op = nextOp()
       entries.push({
         kind: 'op-begin', op, act: 'rollback', scope: 'both', rows: [...rows], decided: [...decided], foldersToRemove: [], atMs: count,
-        target: { startSeq: startSeqOf(target), number: target, lastNumber: number },
+        target: { startSeq: startSeqOf(target), number: target, withdrawn: Array.from({ length: number - target + 1 }, (_, at) => target + at) },
       })
       return op
     },

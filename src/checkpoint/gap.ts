@@ -1,0 +1,19 @@
+import * as v from 'valibot'
+
+export const gapReasons = [
+  'no-record', // calls that may have written and left no record
+  'store-hole', // records that are missing or damaged
+  'late', // changes after their turn had ended
+  'command', // commands, whose changes nothing names
+] as const
+
+/** Names given per gap; the count goes on. */
+export const MAX_GAP_NAMES = 20
+
+/** A change we know or must suspect and cannot vouch for. `names`: tool names or paths, each once, at most `MAX_GAP_NAMES`. */
+export const GapSchema = v.object({
+  reason: v.picklist(gapReasons),
+  count: v.pipe(v.number(), v.integer(), v.minValue(0)),
+  names: v.array(v.string()),
+})
+export type Gap = v.InferOutput<typeof GapSchema>
