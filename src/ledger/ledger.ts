@@ -171,7 +171,7 @@ function standing(ops: readonly { readonly begin: OpBeginEntry; readonly done: O
   for (const { begin, done } of ops.toReversed()) {
     if (begin.act !== 'undo' || begin.of === undefined || undoneBy.has(begin.op) || undoneBy.has(begin.of)) continue
     // One that left a file behind because of an error can be tried again.
-    if (done.outcomes.some(({ result }) => result === 'failed')) continue
+    if (begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'failed'))) continue
     undoneBy.set(begin.of, begin.op)
   }
   return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.op) }))

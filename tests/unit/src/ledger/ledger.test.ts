@@ -174,6 +174,14 @@ test('an undo that failed for a file leaves the rollback to be undone again', ()
   expect(undoableOp(foldLedger(journal.entries))?.begin.op).toBe(op)
 })
 
+test('a folder that an undo could not remove leaves nothing to undo again', () => {
+  const journal = aJournal().writes(a, '1', '2')
+  const op = journal.rollback(1, [opRow(a, file('2'), file('1'))], [restored(a)])
+  journal.undo(op, [opRow(a, file('1'), file('2'))], [restored(a), { path: '/w/d', result: 'failed', reason: 'EACCES' }])
+
+  expect(undoableOp(foldLedger(journal.entries))).toBeUndefined()
+})
+
 test('an undo passes over a rollback that changed no file', () => {
   const journal = aJournal().writes(a, '1', '2')
   const first = journal.rollback(1, [opRow(a, file('2'), file('1'))], [restored(a)])
