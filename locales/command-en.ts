@@ -54,6 +54,7 @@ export const commandEn = {
   'command.files.keep.changed-meanwhile': 'Kept, changed meanwhile: {names}',
   'command.files.skip': 'Not restorable ({reason}): {names}',
   'command.files.failed': 'FAILED ({reason}), left as it was: {names}',
+  'command.names.separator': ', ',
   'command.files.more.one': 'and 1 more',
   'command.files.more.other': 'and {count} more',
   'command.gap.no-record.one': '1 call was not recorded, its changes are not covered: {names}',

@@ -56,6 +56,7 @@ export const commandZh = {
   'command.files.keep.changed-meanwhile': '保留（期间被改动）：{names}',
   'command.files.skip': '无法还原（{reason}）：{names}',
   'command.files.failed': '失败（{reason}），保持原样：{names}',
+  'command.names.separator': '、',
   'command.files.more.one': '另有 1 个',
   'command.files.more.other': '另有 {count} 个',
   'command.gap.no-record.one': '有 1 次调用没有记录，其改动不在覆盖范围内：{names}',

@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
+import { isFinal } from '../../src/protocol/failure.ts'
 import { filesRestored, filesToChange, type Phase } from '../state/rollback-flow.ts'
 import { DialogShell } from './DialogShell.tsx'
 import { CloseIcon } from './icons.tsx'
@@ -134,7 +135,7 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
       <button key="leave" ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying} onClick={onClose}>
         {t(ended ? 'dialog.close' : 'dialog.cancel')}
       </button>
-      {phase.kind === 'failed' && (
+      {phase.kind === 'failed' && !(phase.problem.kind === 'failure' && isFinal(phase.problem.failure)) && (
         <button type="button" class={css.primary} onClick={onRetry}>
           {t('dialog.retry')}
         </button>

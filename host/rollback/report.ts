@@ -121,7 +121,7 @@ function reasonText(t: Translator, reason: string): string {
 function nameList(t: Translator, names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMES)
   const rest = names.length - shown.length
-  return [...shown, ...(rest > 0 ? [t.count('command.files.more', rest)] : [])].join(', ')
+  return [...shown, ...(rest > 0 ? [t.count('command.files.more', rest)] : [])].join(t('command.names.separator'))
 }
 
 const gapLines = (t: Translator, gaps: readonly Gap[]): readonly string[] =>
@@ -131,6 +131,6 @@ function aroundLines(t: Translator, { queued, untouched }: Pick<Preview, 'queued
   const names = untouched.map(key => (hasText(`untouched.${key}`) ? t(`untouched.${key}` as Parameters<Translator>[0]) : key))
   return [
     ...(queued.length === 0 ? [] : [t.count('command.queued', queued.length, { names: nameList(t, queued) })]),
-    ...(names.length === 0 ? [] : [t('command.untouched', { names: names.join(', ') })]),
+    ...(names.length === 0 ? [] : [t('command.untouched', { names: names.join(t('command.names.separator')) })]),
   ]
 }

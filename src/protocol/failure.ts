@@ -28,6 +28,12 @@ export const failureCodes = [
 ] as const
 export type FailureCode = (typeof failureCodes)[number]
 
+/** Refusals that the same request can only meet again: a second look is not offered for them. */
+const final: ReadonlySet<FailureCode> = new Set([
+  'bad-request', 'unknown-turn', 'already-rolled-back', 'compacted', 'nothing-to-roll-back', 'nothing-to-undo', 'unsupported-host',
+])
+export const isFinal = ({ code }: Failure): boolean => final.has(code)
+
 export const FailureSchema = v.object({
   code: v.picklist(failureCodes),
   facts: v.optional(v.record(v.string(), v.union([v.string(), v.number()])), {}),

@@ -173,6 +173,13 @@ test('a refusal is a readable notice with its remedy, and can be looked at again
   expect(screen.getByRole('button', { name: 'Roll back 2 turns and 2 files' })).toBeTruthy()
 })
 
+test('a refusal that a second look cannot change offers only to close', async () => {
+  await open({ preview: [fail(failure('already-rolled-back', { turn: 2 }))] })
+
+  expect(screen.getByRole('alert').textContent).toContain('Turn 2 was already rolled back.')
+  expect(screen.queryByRole('button', { name: 'Look again' })).toBeNull()
+})
+
 test('field 61: Escape, Cancel, the cross and a click outside close it and run nothing', async () => {
   const leave: ((dialog: HTMLElement) => void)[] = [
     dialog => fireEvent.keyDown(dialog, { key: 'Escape' }),
@@ -270,7 +277,7 @@ test('field 76: the result names what could not be put back first and counts onl
   await press(/^Roll back 2 turns/)
 
   const text = screen.getByRole('dialog', { name: 'Rolled back to before turn 2' }).textContent
-  expect(text).toContain('1 file was put back.')
+  expect(text).toContain('1 file is as it was before.')
   expect(text).toContain('1 file could not be put back.')
   expect(text).not.toContain('same.txt')
   expect(screen.getAllByRole('listitem').map(row => row.textContent)).toEqual([

@@ -196,7 +196,7 @@ test('a host killed while a turn runs, after the turn has written a file: the tu
 
   await world.page.getByRole('button', { name: 'Roll back to before turn 1', exact: true }).click()
   await world.page.getByRole('dialog').getByRole('button', { name: 'Roll back 1 turn and 1 file' }).click()
-  await world.page.getByRole('dialog').getByText('1 file was put back.').waitFor()
+  await world.page.getByRole('dialog').getByText('1 file is as it was before.').waitFor()
 
   expect(existsSync(join(world.workspace, 'cut'))).toBe(false)
   await ui.screenshot(world.page, 'crash-cut-turn-rolled-back')

@@ -195,7 +195,7 @@ describe('a half is missing or talks nonsense', () => {
   test('with the channel back the same button works', async () => {
     await rollbackButton(world, 1).click()
     await world.page.getByRole('dialog').getByRole('button', { name: 'Roll back 1 turn and 1 file' }).click()
-    await world.page.getByRole('dialog').getByText('1 file was put back.').waitFor()
+    await world.page.getByRole('dialog').getByText('1 file is as it was before.').waitFor()
 
     expect(world.read('a.txt')).toBe('1\n')
   })

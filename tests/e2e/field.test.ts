@@ -113,7 +113,7 @@ test('field 33: names in other scripts stand in the dialog as they are, and both
   for (const name of names) await dialog.getByText(name).first().waitFor()
   await ui.screenshot(world.page, 'field-33-names')
   await dialog.getByRole('button', { name: 'Roll back 1 turn and 2 files' }).click()
-  await dialog.getByText('2 files were put back.').waitFor()
+  await dialog.getByText('2 files are as they were before.').waitFor()
 
   for (const name of names) expect(world.read(name)).toBe('1\n')
   expect(world.pageErrors).toEqual([])

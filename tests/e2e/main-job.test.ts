@@ -107,7 +107,7 @@ describe('from the button', () => {
     await ui.screenshot(world.page, 'dialog-ready')
     await dialog.getByRole('button', { name: 'Roll back 2 turns and 4 files' }).click()
     const done = world.page.getByRole('dialog', { name: 'Rolled back to before turn 2' })
-    await done.getByText('4 files were put back.').waitFor()
+    await done.getByText('4 files are as they were before.').waitFor()
     await done.getByText('1 file was kept as it is.').waitFor()
     await ui.screenshot(world.page, 'dialog-done')
 

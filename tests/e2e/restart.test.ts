@@ -74,7 +74,7 @@ test('field 70: a turn from before the restart can be rolled back after it', asy
   await ui.openSession(world.page, /Session c-t1/)
   await button(1).click()
   await world.page.getByRole('dialog').getByRole('button', { name: 'Roll back 1 turn and 1 file' }).click()
-  await world.page.getByRole('dialog').getByText('1 file was put back.').waitFor()
+  await world.page.getByRole('dialog').getByText('1 file is as it was before.').waitFor()
 
   expect(world.read('c.txt')).toBe('1\n')
   await world.page.keyboard.press('Escape')
