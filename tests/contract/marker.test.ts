@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { markerTexts } from '../../src/surface/marker.ts'
 import { aWorld, edits, lineOf, runs, writes, type Chat } from '../support/in-process-host.ts'
+import { ourAppends } from './support/appends.ts'
 
 const marker = `user: ${markerTexts['all-files']}`
 
@@ -118,6 +119,17 @@ describe('the marker in a session of the real host', () => {
     expect(kind).toBe('success')
     expect(world.read('a.txt')).toBe('1')
     expect(asked(chat)).toEqual(['user: first', 'assistant: one', marker, 'user: third'])
+  })
+
+  // What is seen here is held to the allowed types and members after every test; a guard that sees nothing would pass.
+  it('is with its price all that the plugin appends to a log', async () => {
+    const chat = await threeTurns()
+    const count = ourAppends.length
+
+    const { sourceEventSeq } = await chat.command('/rollback 2')
+
+    expect(ourAppends.slice(count).map(({ type, event }) => [type, event.seq]))
+      .toEqual([['compaction/prune', sourceEventSeq! - 1], ['user/message', sourceEventSeq]])
   })
 
   it('folds the same from the stored log', async () => {
