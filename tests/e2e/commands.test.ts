@@ -81,7 +81,7 @@ test('the answers read well', async () => {
   }
 })
 
-test('field 44 and 45: while a turn runs a rollback is refused, from the button and typed; after it was stopped it works', async () => {
+test('field 44, field 45: while a turn runs a rollback is refused, from the button and typed; after it was stopped it works', async () => {
   await ui.sendPrompt(world.page, 'Third task. [scenario:long]')
   await world.model.held()
   await world.page.getByText('Turn three is under way.').waitFor()

@@ -28,7 +28,7 @@ const rollbackButton = (world: World, turn: number) => world.page.getByRole('but
 /** How often the host's console has complained about our store. */
 const complaints = (world: World) => world.host.log().split('\n').filter(line => line.startsWith('[turnback] store')).length
 
-describe('field 6 and 76: the store cannot be written', () => {
+describe('field 6, field 76: the store cannot be written', () => {
   let world: World
   let rpc: SessionRpc
   const blocker = () => join(world.home, 'data', 'turnback')
