@@ -1,10 +1,9 @@
 import { isUtf8 } from 'node:buffer'
-import { createHash } from 'node:crypto'
 import type { BigIntStats } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
-import { digest, type Digest } from '../../src/ids.ts'
+import { digestOf } from '../digest.ts'
 import { errnoOf, modeOf, nodeFileSystem, READ_FLAGS, type FileSystem } from '../restore/file-system.ts'
 
 /** `bytes` are there exactly when `state` is a file: the bytes its digest was taken of. */
@@ -49,8 +48,6 @@ export async function absentFoldersOf(path: string, fs: FileSystem = nodeFileSys
   }
   return folders
 }
-
-export const digestOf = (bytes: Buffer): Digest => digest(createHash('sha256').update(bytes).digest('hex'))
 
 async function look(path: string, maxBytes: number, fs: FileSystem): Promise<Observation | 'moved'> {
   let stat: BigIntStats

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import * as zlib from 'node:zlib'
 import { promisify } from 'node:util'
 import { digest, type Digest } from '../../src/ids.ts'
+import { digestOf } from '../digest.ts'
 import type { Encoding } from './frame.ts'
 
 /**
@@ -16,8 +17,6 @@ export interface BlobHead {
   readonly base: Digest | undefined
   readonly headBytes: number
 }
-
-export const digestOf = (bytes: Uint8Array): Digest => digest(createHash('sha256').update(bytes).digest('hex'))
 
 /** The parts of a raw blob payload, not copied. */
 export const rawBlob = (of: Digest, bytes: Uint8Array): Uint8Array[] => [Buffer.from(of, 'hex'), bytes]

@@ -6,7 +6,8 @@ import { basename, dirname, join } from 'node:path'
 import { absent, type FileState } from '../../../../src/checkpoint/file-state.ts'
 import type { OpBeginEntry, OpRow } from '../../../../src/checkpoint/journal-entry.ts'
 import { opId, type Digest } from '../../../../src/ids.ts'
-import { digestOf, observePath } from '../../../../host/capture/observe.ts'
+import { observePath } from '../../../../host/capture/observe.ts'
+import { digestOf } from '../../../../host/digest.ts'
 
 export { absent }
 export const MAX_BYTES = 1_000_000

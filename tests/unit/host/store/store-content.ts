@@ -1,6 +1,6 @@
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
 import { sessionId, type Digest } from '../../../../src/ids.ts'
-import { digestOf } from '../../../../host/store/blob-encoding.ts'
+import { digestOf } from '../../../../host/digest.ts'
 
 export const aSession = sessionId('session-1')
 export const workspace = '/w'
