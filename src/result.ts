@@ -5,8 +5,3 @@ export type Result<T, F> = Ok<T> | Fail<F>
 
 export const ok = <T>(value: T): Ok<T> => ({ ok: true, value })
 export const fail = <F>(failure: F): Fail<F> => ({ ok: false, failure })
-
-/** The end of a `switch` over a tagged union: a new tag does not compile until it is handled. */
-export function assertNever(value: never, subject: string): never {
-  throw new Error(`${subject}: unexpected value ${JSON.stringify(value)}`)
-}

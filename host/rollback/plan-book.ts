@@ -2,7 +2,7 @@ import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { OpId, PlanId, SessionId } from '../../src/ids.ts'
 
 /** How long a plan may be executed, and how many a session keeps; the oldest goes. */
-export const PLAN_LIFE_MS = 10 * 60 * 1000
+const PLAN_LIFE_MS = 10 * 60 * 1000
 const PLANS_PER_SESSION = 8
 
 /** What a person saw and agreed to. */

@@ -18,7 +18,7 @@ import { readRecords, type Records } from './records.ts'
  * rollback of files alone are committed by `op-applied`. Doing it twice is doing it once.
  * `events` is the durable log. Never throws; what went wrong is in the health report and tried again at the next start.
  */
-export async function recoverSession(deps: RollbackDeps, session: ForeignSession, events: readonly LogEvent[]): Promise<void> {
+async function recoverSession(deps: RollbackDeps, session: ForeignSession, events: readonly LogEvent[]): Promise<void> {
   const lock = await deps.store.lock(idOf(session))
   // Held by a live host on the same home: the op is not dead but under way there.
   if (!lock.ok) return

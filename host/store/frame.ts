@@ -16,12 +16,12 @@ import { crc32 } from 'node:zlib'
  * search for the next frame behind a damaged one must not take a frame out of that copy. A copy of this
  * very segment has the nonce too, but only numbers lower than that of the record it was saved in.
  */
-export const frameKinds = ['header', 'blob', 'journal'] as const
+const frameKinds = ['header', 'blob', 'journal'] as const
 export type FrameKind = (typeof frameKinds)[number]
-export const encodings = ['raw', 'zstd', 'zstd-delta'] as const
+const encodings = ['raw', 'zstd', 'zstd-delta'] as const
 export type Encoding = (typeof encodings)[number]
 
-export const frameHeaderBytes = 32
+const frameHeaderBytes = 32
 const magic = Buffer.from('TBK1', 'latin1')
 const nonceAt = 8
 const nonceBytes = 8

@@ -41,7 +41,7 @@ export function sameState(a: FileState, b: FileState): boolean {
   }
 }
 
-export const DigestSchema = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/), v.transform(digest))
+const DigestSchema = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/), v.transform(digest))
 const count = v.pipe(v.number(), v.integer(), v.minValue(0))
 
 export const FileStateSchema = v.variant('kind', [

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 
-export const gapReasons = [
+const gapReasons = [
   'no-record', // calls that may have written and left no record
   'store-hole', // records that are missing or damaged
   'late', // changes after their turn had ended

@@ -40,7 +40,7 @@ const AfterSchema = v.object({ kind: v.literal('after'), of: v.string(), state: 
 const SeenSchema = v.object({ kind: v.literal('seen'), turn: TurnRefSchema, call: CallRefSchema, atMs: int })
 
 /** One path of an op. `was` is the rescue: its bytes are in the store before anything is written. `temp` is the sibling the new bytes are written to. */
-export const OpRowSchema = v.object({
+const OpRowSchema = v.object({
   path,
   action: v.picklist(['write', 'recreate', 'delete']),
   was: FileStateSchema,
@@ -51,7 +51,7 @@ export const OpRowSchema = v.object({
 })
 export type OpRow = v.InferOutput<typeof OpRowSchema>
 
-export const outcomeKinds = [
+const outcomeKinds = [
   'restored', // the path is what the plan wanted
   'kept', // a conflict, left as it is
   'skipped', // known before: no state to go back to
@@ -71,7 +71,7 @@ export type Outcome = v.InferOutput<typeof OutcomeSchema>
 const FolderSchema = v.object({ path, mode: v.pipe(int, v.minValue(0), v.maxValue(0o7777)) })
 export type Folder = v.InferOutput<typeof FolderSchema>
 
-export const scopes = ['both', 'files', 'conversation'] as const
+const scopes = ['both', 'files', 'conversation'] as const
 export const ScopeSchema = v.picklist(scopes)
 export type Scope = v.InferOutput<typeof ScopeSchema>
 
@@ -129,7 +129,6 @@ export const JournalEntrySchema = v.variant('kind', [
   BeforeSchema, AfterSchema, SeenSchema, OpBeginSchema, OpAppliedSchema, OpDoneSchema, OpTakenBackSchema,
 ])
 export type JournalEntry = v.InferOutput<typeof JournalEntrySchema>
-export type BeforeEntry = v.InferOutput<typeof BeforeSchema>
 export type OpBeginEntry = v.InferOutput<typeof OpBeginSchema>
 export type OpDoneEntry = v.InferOutput<typeof OpDoneSchema>
 export type TurnRef = v.InferOutput<typeof TurnRefSchema>

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { OpIdSchema, OutcomeSchema, ScopeSchema, scopes } from '../checkpoint/journal-entry.ts'
+import { OpIdSchema, OutcomeSchema, ScopeSchema } from '../checkpoint/journal-entry.ts'
 import { FileStateSchema } from '../checkpoint/file-state.ts'
 import { GapSchema } from '../checkpoint/gap.ts'
 import { planId, sessionId } from '../ids.ts'
@@ -26,7 +26,7 @@ const PlanIdSchema = v.pipe(v.string(), v.regex(/^[0-9a-z]{8,32}$/), v.transform
 export const locales = ['en', 'zh'] as const
 export type Locale = (typeof locales)[number]
 
-export const turnStates = ['available', 'running', 'rolled-back', 'compacted'] as const
+const turnStates = ['available', 'running', 'rolled-back', 'compacted'] as const
 export const TurnRowSchema = v.object({
   turn: turnNumber,
   startSeq: count,
@@ -60,9 +60,9 @@ export const OpSummarySchema = v.object({
 export type OpSummary = v.InferOutput<typeof OpSummarySchema>
 
 /** Why a path is a conflict; default `keep`. */
-export const conflictKinds = ['changed-since', 'edited-between', 'cut-off'] as const
-export const ConflictSchema = v.picklist(conflictKinds)
-export const planActions = ['write', 'recreate', 'delete', 'none', 'keep', 'skip'] as const
+const conflictKinds = ['changed-since', 'edited-between', 'cut-off'] as const
+const ConflictSchema = v.picklist(conflictKinds)
+const planActions = ['write', 'recreate', 'delete', 'none', 'keep', 'skip'] as const
 export const PreviewRowSchema = v.object({
   /** Absolute path on the host. */
   path: v.string(),
@@ -157,4 +157,3 @@ export const ProjectionViewSchema = v.object({
   markers: v.array(v.object({ seq: count, startSeq: count, turn: turnNumber, op: v.string() })),
 })
 export type ProjectionView = v.InferOutput<typeof ProjectionViewSchema>
-export { scopes }

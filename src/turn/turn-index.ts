@@ -1,5 +1,4 @@
 import type { Seq } from '../ids.ts'
-import { markerOf } from '../surface/marker.ts'
 import type { LogEvent } from './log-event.ts'
 
 /** A message a person wrote. `images` are attachment ids in message order. */
@@ -138,6 +137,3 @@ function resultOf(data: Foreign): { callId: string; outcome: CallOutcome } {
 function dispatchOf(data: Foreign): { callId: string; outcome: CallOutcome } {
   return { callId: String(data.subCallId ?? ''), outcome: data.isError === true ? 'error' : 'ok' }
 }
-
-/** Our markers in a log, oldest first. */
-export const indexMarkers = (events: readonly LogEvent[]) => events.map(markerOf).filter(marker => marker !== undefined)

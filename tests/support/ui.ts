@@ -13,21 +13,12 @@ const screens = fileURLToPath(new URL('../../.cache/screens', import.meta.url))
 /** Accessible names of the host's own controls, English and Chinese. */
 const names = {
   sessions: /^(Sessions|会话)$/,
-  notice: /^(Internal Testing Notice|内测声明)$/,
-  goOn: /^(Continue|继续)$/,
-  chooseWorkspace: /^(Choose workspace|选择工作区)$/,
-  workspaceDialog: /^(Select Workspace Directory|选择工作区目录)$/,
-  editPath: /^(Edit path|编辑路径)$/,
-  open: /^(Open|打开)$/,
   openSidebar: /^(Open sidebar|打开侧边栏)$/,
   moreSessions: /^(Show \d+ more sessions?|(显示|展开).*\d+.*会话)$/,
   newSession: /^(New session|新建会话)$/,
   blankComposer: /^(Describe what you want to build|描述你想要构建的内容)/,
   send: /^(Send message|发送消息)$/,
   stop: /^(Stop generating|停止生成)$/,
-  approval: /^(Approval details|审批详情)$/,
-  allow: /^(Allow once|允许一次)$/,
-  reject: /^(Reject|拒绝)$/,
 }
 
 export interface PageOptions {
@@ -65,25 +56,6 @@ export async function waitForBoot(page: Page): Promise<void> {
   const sessions = page.getByRole('tree', { name: names.sessions })
   await sessions.or(page.locator('textarea')).or(failure).first().waitFor()
   if (await failure.count() > 0) throw new Error(`the page did not boot: ${await page.locator('body').innerText()}`)
-}
-
-/** Accept the first-run notice; the host remembers it in the home's settings. */
-export async function dismissNotice(page: Page): Promise<void> {
-  const notice = page.getByRole('dialog', { name: names.notice })
-  await notice.getByRole('button', { name: names.goOn }).click()
-  await notice.waitFor({ state: 'hidden' })
-}
-
-/** First run of a home only: choose the workspace folder. Leaves a blank session open. */
-export async function openFirstWorkspace(page: Page, folder: string): Promise<void> {
-  await page.getByRole('textbox', { name: names.chooseWorkspace }).click()
-  const dialog = page.getByRole('dialog', { name: names.workspaceDialog })
-  await dialog.getByRole('button', { name: names.editPath }).click()
-  const path = dialog.getByRole('textbox', { name: names.editPath })
-  await path.fill(folder)
-  await path.press('Enter')
-  await dialog.getByRole('button', { name: names.open }).click()
-  await composer(page).waitFor()
 }
 
 /** Start another session in the current workspace. */
@@ -136,12 +108,6 @@ export async function waitForIdle(page: Page, timeoutMs = 30_000): Promise<void>
 export async function stopTurn(page: Page): Promise<void> {
   await page.getByRole('button', { name: names.stop }).click()
   await waitForIdle(page)
-}
-
-/** Answer the approval that stands in the composer's place. */
-export async function answerApproval(page: Page, answer: 'allow' | 'reject' = 'allow'): Promise<void> {
-  await page.getByRole('group', { name: names.approval }).waitFor()
-  await page.getByRole('button', { name: names[answer] }).click()
 }
 
 /** Save a picture of the page as .cache/screens/NAME.png. */

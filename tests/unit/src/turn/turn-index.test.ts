@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { findTurn, indexMarkers, indexTurns } from '../../../../src/turn/turn-index.ts'
+import { findTurn, indexTurns } from '../../../../src/turn/turn-index.ts'
 import { aLog, type LogFormat } from '../../../support/a-log.ts'
 
 const formats: readonly LogFormat[] = [0, 4]
@@ -106,10 +106,4 @@ test('of two turns with one number the newest counts', () => {
   expect(turns.map(turn => turn.number)).toEqual([1, 2, 2])
   expect(findTurn(turns, 2)!.prompts[0]!.text).toBe('own')
   expect(findTurn(turns, 3)).toBeUndefined()
-})
-
-test('the markers of a log come oldest first', () => {
-  const log = aLog().turn('1').turn('2').rollsBack(2, 'aaaaaaaa').turn('3').rollsBack(1, 'bbbbbbbb')
-
-  expect(indexMarkers(log.done())).toMatchObject([{ turn: 2, op: 'aaaaaaaa' }, { turn: 1, op: 'bbbbbbbb', startSeq: log.startOf(1) }])
 })
