@@ -5,9 +5,11 @@ import { failure, type Failure } from '../../src/protocol/failure.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import type { LogEvent } from '../../src/turn/log-event.ts'
 import { settleFiles } from '../restore/take-back.ts'
+import { watchAgents } from '../dsh/agent-events.ts'
 import { inMaintenance } from '../dsh/agents.ts'
-import type { ForeignAgent, ForeignSession, HostContext } from '../dsh/host-types.ts'
+import type { ForeignSession } from '../dsh/host-types.ts'
 import { flush, idOf, readEvents } from '../dsh/session-log.ts'
+import { whenSessionsAreStored, type StoredSessions } from '../dsh/stored-sessions.ts'
 import type { RollbackDeps } from './deps.ts'
 import { end, restoreDeps, takeBack } from './operation.ts'
 import { readRecords, type Records } from './records.ts'
@@ -96,45 +98,26 @@ export function watchRecovery(deps: RollbackDeps): void {
     return work.finally(() => underWay.delete(session.id))
   }
 
-  ctx.on('agent/created', health.contain('recovery', ({ agent }: { agent: ForeignAgent }) => {
-    // The folder is empty but for a crash, so that an agent is not held up for nothing.
-    if (!hasOpenOps(store.layout.ops)) return
-    queueMicrotask(health.contain('recovery', () => inMaintenance(agent, () => recover(agent.session, readEvents(agent.session)))))
-  }))
-  // A step may wait for a recovery under way, never be refused: the claimed prompt would be lost.
-  ctx.on('agent/pre-step', async ({ agent }: { agent: ForeignAgent }, next: () => Promise<unknown>) => {
-    await underWay.get(agent?.session?.id)?.catch(() => {
-      // `recoverSession` reports its own failures; the turn goes on in any case.
-    })
-    return next()
-  }, { prepend: true })
-  ctx.inject(['sessionPersistence'], health.contain('recovery', (inner: HostContext) => {
-    const persistence = inner.get('sessionPersistence') as { inspect?: (id: string) => Promise<Inspection> }
-    let isOver = false
-    inner.effect(() => () => { isOver = true }, 'turnback: recovery of stored sessions')
-    // A host that stops meanwhile takes its services away; the next start looks again.
-    const report = (error: unknown): void => { if (!isOver) health.report('recovery', error) }
-    void recoverCold(deps, persistence, recover, report).catch(report)
-  }))
-}
-
-interface Inspection {
-  readonly meta: ForeignSession['header']
-  readonly events: readonly LogEvent[]
+  watchAgents(ctx, health, 'recovery', {
+    appeared: (agent) => {
+      // The folder is empty but for a crash, so that an agent is not held up for nothing.
+      if (!hasOpenOps(store.layout.ops)) return
+      queueMicrotask(health.contain('recovery', () => inMaintenance(agent, () => recover(agent.session, readEvents(agent.session)))))
+    },
+    beforeStep: agent => underWay.get(agent?.session?.id),
+  })
+  whenSessionsAreStored(ctx, health, 'recovery', stored => recoverCold(deps, stored, recover))
 }
 
 async function recoverCold(
-  deps: RollbackDeps,
-  persistence: { inspect?: (id: string) => Promise<Inspection> },
-  recover: (session: ForeignSession, events: readonly LogEvent[]) => Promise<void>,
-  report: (error: unknown) => void,
+  deps: RollbackDeps, { inspect, report }: StoredSessions, recover: (session: ForeignSession, events: readonly LogEvent[]) => Promise<void>,
 ): Promise<void> {
   const ids = new Set((await deps.store.openOps()).map(flag => flag.session))
   for (const id of ids) {
     // A live session is recovered when its agent appears, from the log that the host itself repaired.
-    if (deps.sessions.get(id) !== undefined || typeof persistence.inspect !== 'function') continue
+    if (deps.sessions.get(id) !== undefined || inspect === undefined) continue
     try {
-      const { meta, events } = await persistence.inspect(id)
+      const { meta, events } = await inspect(id)
       await recover(coldSession(id, meta), events)
     } catch (error) {
       // A log that is gone or does not read is that session's trouble; the others have theirs to be put in order.
