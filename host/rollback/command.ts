@@ -6,7 +6,7 @@ import { translator, type Translator } from '../../locales/translate.ts'
 import type { CommandAnswer } from '../dsh/commands.ts'
 import type { ForeignAgent } from '../dsh/host-types.ts'
 import type { RollbackDeps } from './deps.ts'
-import type { Operation } from './operation.ts'
+import type { Operation } from './op-end.ts'
 import { reportDone, reportFailure, reportList, reportPreview } from './report.ts'
 import type { Refusal, RollbackService } from './rollback-service.ts'
 

@@ -11,8 +11,9 @@ import type { ForeignSession } from '../dsh/host-types.ts'
 import { flush, idOf, readEvents } from '../dsh/session-log.ts'
 import { whenSessionsAreStored, type StoredSessions } from '../dsh/stored-sessions.ts'
 import type { RollbackDeps } from './deps.ts'
-import { end, restoreDeps, takeBack } from './operation.ts'
-import { readRecords, type Records } from './records.ts'
+import { end, restoreDeps, takeBack } from './op-end.ts'
+import { readRecords } from './records.ts'
+import type { OpSite } from './rescue.ts'
 
 /**
  * Ends the ops of a session that a dead process left open. With the marker in the durable log the op is
@@ -30,7 +31,7 @@ async function recoverSession(deps: RollbackDeps, session: ForeignSession, event
       deps.health.report('recovery', records.failure.facts.detail ?? records.failure.code)
       return
     }
-    await endOpenOps(deps, session, records.value, events)
+    await endOpenOps({ deps, session, records: records.value }, events)
     await clearFlags(deps, idOf(session), records.value.ledger.open)
   } catch (error) {
     deps.health.report('recovery', error)
@@ -39,17 +40,18 @@ async function recoverSession(deps: RollbackDeps, session: ForeignSession, event
   }
 }
 
-async function endOpenOps(deps: RollbackDeps, session: ForeignSession, records: Records, events: readonly LogEvent[]): Promise<void> {
+async function endOpenOps(site: OpSite, events: readonly LogEvent[]): Promise<void> {
+  const { deps, records } = site
   for (const begin of records.ledger.open) {
     const marker = begin.markerId === undefined ? undefined : events.find(event => messageId(event) === begin.markerId)
     const applied = records.entries.find(entry => entry.kind === 'op-applied' && entry.op === begin.op)
     const isCommitted = begin.markerId === undefined ? applied !== undefined : marker !== undefined
     if (!isCommitted) {
-      await takeBack(deps, session, records, begin, applied?.kind === 'op-applied' ? applied.removedFolders : undefined)
+      await takeBack(site, begin, applied?.kind === 'op-applied' ? applied.removedFolders : undefined)
       continue
     }
-    const outcomes = [...await settleFiles(begin, restoreDeps(deps, records)), ...begin.decided]
-    await end(deps, session, records, {
+    const outcomes = [...await settleFiles(begin, restoreDeps(site)), ...begin.decided]
+    await end(site, {
       kind: 'op-done', op: begin.op, outcomes, recovered: true, ...(marker === undefined ? {} : { markerSeq: marker.seq }), atMs: deps.now(),
     })
   }
@@ -69,7 +71,7 @@ export async function settleOpenOps(deps: RollbackDeps, session: ForeignSession)
   } catch (error) {
     return fail(failure('store-unavailable', { detail: error instanceof Error ? error.message : String(error) }))
   }
-  await endOpenOps(deps, session, records.value, readEvents(session))
+  await endOpenOps({ deps, session, records: records.value }, readEvents(session))
   const after = await readRecords(deps, session)
   if (!after.ok) return after
   return after.value.ledger.open.length === 0 ? ok(undefined) : fail(failure('store-unavailable', { detail: 'an earlier rollback could not be ended' }))

@@ -11,7 +11,8 @@ import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
 import { idOf, readEvents } from '../dsh/session-log.ts'
 import type { RollbackDeps } from './deps.ts'
 import { draftRollback, lookAtAll, previewOf, type Draft } from './draft.ts'
-import { runRollback, runUndo, settleOperation, type Operation } from './operation.ts'
+import type { Operation } from './op-end.ts'
+import { runRollback, runUndo, settleOperation } from './operation.ts'
 import { makePlanBook } from './plan-book.ts'
 import { readRecords } from './records.ts'
 import { settleOpenOps } from './recovery.ts'
@@ -39,6 +40,7 @@ export type PlanAnswer =
   | { readonly kind: 'planned'; readonly planId: PlanId; readonly expiresAtMs: number }
   | { readonly kind: 'stale'; readonly preview: Preview }
 
+/** One for the life of the plugin: it remembers plans and ops whose end is not stored. */
 export function makeRollbackService(deps: RollbackDeps): RollbackService {
   const book = makePlanBook(deps.now)
   /** Ops of this run that happened and whose end is not stored. */
@@ -60,7 +62,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
     if (last === undefined) return ok(undefined)
     const records = await readRecords(deps, session)
     if (!records.ok) return records
-    const settled = await settleOperation(deps, session, records.value, last)
+    const settled = await settleOperation({ deps, session, records: records.value }, last)
     if (settled.ok) unsettled.delete(idOf(session))
     return settled
   }
@@ -152,7 +154,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       if (last === undefined) return fail({ failure: failure('nothing-to-undo') })
       const plan = planUndo(last, await lookAtAll(deps, last.begin.rows.map(row => row.path)), noPaths)
       if (mayNotWrite(agent, plan)) return fail({ failure: failure('read-only') })
-      const done = await runUndo(deps, { session: agent.session, records: records.value, plan, of: last.begin.op }, signal)
+      const done = await runUndo({ deps, session: agent.session, records: records.value }, { plan, of: last.begin.op }, signal)
       return done.ok ? done : fail({ failure: done.failure })
     }),
 

@@ -1,0 +1,89 @@
+import { basename, dirname, join } from 'node:path'
+import { sameState, type FileState } from '../../src/checkpoint/file-state.ts'
+import type { OpBeginEntry, OpRow, Outcome } from '../../src/checkpoint/journal-entry.ts'
+import type { OpId } from '../../src/ids.ts'
+import { failure, type Failure } from '../../src/protocol/failure.ts'
+import { decidedOutcomes, type FileAction, type PlanRow, type RestorePlan } from '../../src/restore/plan.ts'
+import { fail, ok, type Result } from '../../src/result.ts'
+import { absentFoldersOf, observePath } from '../capture/observe.ts'
+import type { ForeignSession } from '../dsh/host-types.ts'
+import { idOf } from '../dsh/session-log.ts'
+import type { RollbackDeps } from './deps.ts'
+import type { Records } from './records.ts'
+
+/** Rescue bytes are stored in portions of about this size, so that memory stays bounded. */
+const RESCUE_BATCH_BYTES = 8 * 1024 * 1024
+
+/** What every step of an op works on. */
+export interface OpSite {
+  readonly deps: RollbackDeps
+  readonly session: ForeignSession
+  readonly records: Records
+}
+
+export interface NewOp {
+  readonly plan: RestorePlan
+  readonly op: OpId
+  readonly begin: Pick<OpBeginEntry, 'act' | 'scope'> & Partial<Pick<OpBeginEntry, 'of' | 'target' | 'gaps' | 'markerId' | 'folderModes'>>
+}
+
+/**
+ * Saves every state that will be replaced and writes `op-begin`, which makes the op exist. What cannot be
+ * saved, or has nothing to be restored from, becomes a skip here, before anything is written.
+ */
+export async function beginOp({ deps, session, records }: OpSite, { plan, op, begin }: NewOp, signal: AbortSignal): Promise<Result<OpBeginEntry, Failure>> {
+  const rows: OpRow[] = []
+  const decided: Outcome[] = [...decidedOutcomes(plan)]
+  let batch: { digest: Extract<FileState, { kind: 'file' }>['digest']; bytes: Uint8Array }[] = []
+  let batchBytes = 0
+  const store = async (): Promise<Result<unknown, Failure>> => {
+    const blobs = batch
+    batch = []
+    batchBytes = 0
+    return blobs.length === 0 ? ok(undefined) : records.journal.append({ entries: [], blobs })
+  }
+  for (const row of plan.rows.filter(isFileWork)) {
+    const { path, goal, current, decision } = row
+    if (goal.kind === 'file' && !await records.hasBlob(goal.digest)) {
+      decided.push({ path, result: 'skipped', reason: 'object-gone' })
+      continue
+    }
+    // Read, not only looked up: a record may have been damaged since, and these bytes are about to be replaced.
+    if (current.kind === 'file' && await records.readBlob(current.digest) === undefined) {
+      const found = await observePath(path, { maxBytes: deps.maxFileBytes })
+      if (!sameState(found.state, current) || found.bytes === undefined) return fail(failure('stale'))
+      batch.push({ digest: current.digest, bytes: found.bytes })
+      batchBytes += found.bytes.length
+    }
+    if (batchBytes >= RESCUE_BATCH_BYTES) {
+      const stored = await store()
+      if (!stored.ok) return stored
+    }
+    const absentFolders = decision.kind === 'recreate' ? await absentFoldersOf(path) : []
+    rows.push({ path, action: decision.kind, was: current, goal, temp: tempFor(path, op, rows.length), absentFolders })
+  }
+  const stored = await store()
+  if (!stored.ok) return stored
+  if (signal.aborted) return fail(failure('aborted'))
+  const entry: OpBeginEntry = {
+    kind: 'op-begin', op, ...begin, rows, decided, foldersToRemove: await foldersThere(deps, plan.folders), atMs: deps.now(),
+  }
+  const marked = await deps.store.markOpenOp(idOf(session), op)
+  if (!marked.ok) return marked
+  const written = await records.journal.append({ entries: [entry] })
+  if (!written.ok) return written
+  deps.onPhase('op-begin', op)
+  return ok(entry)
+}
+
+/** The folders of a plan that are there: taking back makes every folder again that an op was to remove. */
+async function foldersThere({ maxFileBytes }: RollbackDeps, folders: readonly string[]): Promise<string[]> {
+  const looks = await Promise.all(folders.map(folder => observePath(folder, { maxBytes: maxFileBytes })))
+  return folders.filter((_folder, at) => looks[at]!.state.kind === 'folder')
+}
+
+const isFileWork = (row: PlanRow): row is PlanRow & { decision: { kind: FileAction } } => ['write', 'recreate', 'delete'].includes(row.decision.kind)
+
+
+/** A sibling, so that the rename stays on one file system; the op's id tells whose it is. */
+const tempFor = (path: string, op: OpId, at: number): string => join(dirname(path), `.${basename(path).slice(0, 60)}.turnback-${op}-${at}.tmp`)
