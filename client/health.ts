@@ -6,6 +6,7 @@ export interface Health {
   guard<T>(part: string, work: () => T): T | undefined
 }
 
+/** `log` is given each problem once. */
 export function createHealth(log: (line: string) => void): Health {
   const problems: { part: string; detail: string }[] = []
   const report = (part: string, cause: unknown) => {

@@ -28,6 +28,7 @@ export interface Page {
   dispose(): void
 }
 
+/** Reads what the page has; nothing is registered until its members are called. */
 export function createPage(ctx: ClientContext, health: Health): Page {
   const language = activeLocale(ctx)
   const locale = signal(language.read())

@@ -30,6 +30,7 @@ export const name = 'turnback'
 /** Services that every supported profile has; the rest is asked for when it is needed. */
 export const inject = ['sessions', 'agents', 'commands']
 
+/** Called by the DSH loader with the row's config. Never throws. */
 export function apply(ctx: HostContext, config: unknown): void {
   const health = makeHealth()
   try {

@@ -39,6 +39,7 @@ export interface Translator {
   count(key: CountKey, count: number, params?: Params): string
 }
 
+/** The texts of one language as one function. */
 export function translator(locale: Locale): Translator {
   return Object.assign((key: Key, params?: Params) => translate(locale, key, params), {
     locale,

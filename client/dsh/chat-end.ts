@@ -6,6 +6,7 @@
  */
 const labels: ReadonlySet<string> = new Set(['Back to bottom', '回到底部'])
 
+/** Brings the end of the chat into view; does nothing where the reader is there already. */
 export function showChatEnd(page: ParentNode = document): void {
   const button = [...page.querySelectorAll('button')].find(candidate => labels.has(candidate.getAttribute('aria-label') ?? ''))
   button?.click()

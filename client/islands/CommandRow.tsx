@@ -14,6 +14,7 @@ export interface CommandRowProps {
   readonly t: ReadonlySignal<Translator>
 }
 
+/** What one run of our command answered, in place of the host's own row. */
 export function CommandRow({ node, t: translator }: CommandRowProps) {
   const t = translator.value
   const line = `/${node.name ?? ''}${node.args ?? ''}`.trimEnd()

@@ -61,6 +61,7 @@ export interface RollbackStore {
 
 const nothingHidden: Hidden = { keys: [], turns: [] }
 
+/** Follows the session from now on; asks the host for nothing before `open` or `loadOps`. */
 export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const { sessionId, remote, view } = deps
   const phase = signal<Phase>(idle)

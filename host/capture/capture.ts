@@ -45,6 +45,7 @@ interface OpenLook {
   unsaved?: { readonly entry: JournalEntry; readonly found: Observation }
 }
 
+/** What was seen is in the session's journal; in memory there are only calls that are under way. */
 export function makeCapture(deps: CaptureDeps): Capture {
   /** Looks waiting for their `after`, by call. */
   const open = new Map<string, OpenLook[]>()

@@ -18,6 +18,7 @@ interface ForeignConnection {
   readonly fetch?: { register?: (route: object) => unknown }
 }
 
+/** Registers every endpoint on whichever channel this host has; it goes with the plugin. */
 export function openChannel(ctx: HostContext, health: Health, handlers: Handlers): void {
   ctx.inject(['connection', 'webServer'], health.contain('channel', (inner: HostContext) => {
     const connection = inner.get('connection') as ForeignConnection

@@ -16,6 +16,7 @@ export interface Health {
   contain<Args extends unknown[], T>(contract: string, listener: (...args: Args) => T): (...args: Args) => T | undefined
 }
 
+/** `log` is given each contract's first problem, and its next one after a `clear`. */
 export function makeHealth(log: (line: string) => void = line => { console.error(line) }): Health {
   const problems = new Map<string, Problem>()
   const report = (contract: string, cause: unknown): void => {

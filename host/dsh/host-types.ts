@@ -1,6 +1,6 @@
 /**
  * The members of DSH that the host half relies on, in the loosest shape that is true for every
- * supported generation. Only the files of this room name them; the rest of the host half sees our own words.
+ * supported generation. Other rooms hand such values on; what their members mean is known to the files of this room.
  * Source: DSH core/session, core/agent, core/tools, interaction/commands, client/connection.
  */
 export type Dispose = () => unknown

@@ -27,6 +27,7 @@ export interface Observations {
   announce(session: ForeignSession, path: string, startSeq: Seq, now: 'present' | 'absent'): Promise<void>
 }
 
+/** Listens from now on: what the model saw before, also in an earlier host run, is not known here. */
 export function watchObservations(ctx: HostContext, health: Health): Observations {
   const seen = new WeakMap<ForeignSession, Map<string, Seen>>()
   const of = (session: ForeignSession): Map<string, Seen> => {

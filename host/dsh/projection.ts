@@ -20,11 +20,13 @@ const lenient = {
     (Array.isArray((value as ProjectionView | null)?.markers) ? value as ProjectionView : empty),
 }
 
+/** The same state again for every event that is no marker of ours. */
 export function foldMarker(state: ProjectionView, event: ForeignEvent): ProjectionView {
   const marker = markerOf(event)
   return marker === undefined ? state : { markers: [...state.markers, { ...marker }] }
 }
 
+/** Registers the projection where and when the host has projections. */
 export function registerProjection(ctx: HostContext, health: Health): void {
   const apply = health.contain('projection', foldMarker)
   const view = (state: ProjectionView): ProjectionView => state

@@ -15,6 +15,7 @@ const PRODUCER_SOURCE_FORMAT = 4
 /** First log format whose replace op names its range `startSeq` / `endSeq`. */
 const SEQ_RANGE_FORMAT = 3
 
+/** All events, oldest first. Throws where neither spelling is there: an empty log would look like an empty session. */
 export function readEvents(session: ForeignSession): readonly LogEvent[] {
   if (Array.isArray(session.events)) return session.events as readonly LogEvent[]
   if (typeof session.snapshotEvents === 'function') return session.snapshotEvents() as readonly LogEvent[]

@@ -46,8 +46,10 @@ export async function removeEmptyFolder(path: string, fs: FileSystem): Promise<F
   return folder
 }
 
+/** Each path once, parents before what is in them; the order in which folders are made. */
 export const outermostFirst = (paths: Iterable<string>): string[] =>
   [...new Set(paths)].sort((a, b) => depth(a) - depth(b))
+/** The order in which folders are removed. */
 export const deepestFirst = (paths: Iterable<string>): string[] => outermostFirst(paths).reverse()
 
 /** Not empty (two spellings), already gone, or not a folder any more. */

@@ -103,6 +103,7 @@ const stateEvents: readonly (readonly [string, string])[] = [
   ['todo/write', 'todo'], ['goal/change', 'goal'], ['plan/mode', 'plan'], ['permission/preset', 'permission'], ['sandbox/mode', 'permission'],
 ]
 
+/** What a person is shown of a draft. */
 export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent | undefined): Preview {
   const { target, plan } = draft
   const workspace = deps.workspaceOf(draft.session)

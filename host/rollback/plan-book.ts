@@ -25,6 +25,7 @@ export interface PlanBook {
   outcomeOf(session: SessionId, id: PlanId): OpId | undefined
 }
 
+/** `now` in Unix ms. */
 export function makePlanBook(now: () => number): PlanBook {
   const plans = new Map<SessionId, readonly KeptPlan[]>()
   const closed = new Map<SessionId, readonly { readonly id: PlanId; readonly op: OpId }[]>()

@@ -29,6 +29,7 @@ interface Placed {
   readonly entry: JournalEntry
 }
 
+/** Fails when the store cannot be read; what is damaged in it is a hole, not a failure. */
 export async function readRecords(deps: RollbackDeps, session: ForeignSession): Promise<Result<Records, Failure>> {
   const journal = deps.journalOf(session)
   const own = await journal.read()

@@ -3,7 +3,7 @@ import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import type { Preview, PreviewRow, TurnRow } from '../../src/protocol/requests.ts'
 import { hasText, translateFailure, type Translator } from '../../locales/translate.ts'
-import type { Operation } from './operation.ts'
+import type { Operation } from './op-end.ts'
 import { shownPath } from './draft.ts'
 
 /** Names given in full per line; the count goes on. */
@@ -16,6 +16,7 @@ interface Line {
   readonly names: readonly string[]
 }
 
+/** The turns as lines of text, newest first. */
 export function reportList(t: Translator, turns: readonly TurnRow[]): string {
   if (turns.length === 0) return t('command.list.empty')
   return [t('command.list.title'), ...turns.map(turn => listRow(t, turn))].join('\n')
@@ -32,6 +33,7 @@ function listRow(t: Translator, turn: TurnRow): string {
   return t('command.list.row', { turn: turn.turn, time, title, facts: facts.length === 0 ? '' : ` · ${facts.join(' · ')}` })
 }
 
+/** What a rollback would do, as lines of text. */
 export function reportPreview(t: Translator, preview: Preview): string {
   const { turn } = preview.target
   const files = preview.rows.filter(row => row.action !== 'none')
@@ -65,6 +67,7 @@ export function reportDone(t: Translator, operation: Operation, workspace: strin
   ].join('\n')
 }
 
+/** Why not, and what to do instead, in one line. */
 export function reportFailure(t: Translator, failure: Failure): string {
   const key = `command.bad.${failure.facts.detail}`
   if (failure.code === 'bad-request' && hasText(key)) return t(key, failure.facts)

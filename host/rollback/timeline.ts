@@ -21,6 +21,7 @@ export function timelineOf(events: readonly LogEvent[], ledger: Ledger): { turns
   }
 }
 
+/** An op as the page is told of it. */
 export function summaryOf({ begin, done, undoneBy }: StandingOp): OpSummary {
   return {
     op: begin.op, act: begin.act, scope: begin.scope, outcomes: [...done.outcomes], undone: undoneBy !== undefined, gaps: [...begin.gaps ?? []], atMs: begin.atMs,

@@ -57,6 +57,7 @@ export interface FrameScan {
   readonly end: ScanPoint
 }
 
+/** One frame as it stands in the file; `payload` in parts, which are copied once. */
 export function encodeFrame(
   nonce: Buffer,
   number: number,

@@ -109,6 +109,7 @@ async function unlessRefused<T>(work: Promise<T>): Promise<T | undefined> {
   }
 }
 
+/** Takes a whole frame into `view`; one that does not read becomes a hole. */
 export function addFrame(view: SegmentView, frame: Frame, session: SessionId): void {
   if (view.foreign) return
   const read = frame.encoding !== undefined && readers[frame.kind ?? 'unknown'](view, frame, frame.encoding, session)

@@ -48,6 +48,7 @@ const maxDeltaDepth = 64
 /** Tries to find a free segment number while other processes take them. */
 const maxNumberTries = 100
 
+/** Touches no disk before the first call. */
 export function openJournal(options: JournalOptions): SessionJournal & { close(): Promise<void> } {
   const { fs, layout, session, workspace, maxSegmentBytes } = options
   const name = sessionFileName(session)

@@ -33,6 +33,7 @@ const foreignLockMs = 10 * 60_000
 const unwrittenLockMs = 10_000
 const maxTakeovers = 4
 
+/** `busy` while another process, or another caller in this one, holds it; never waits. */
 export async function takeLock(fs: StoreFs, path: string): Promise<Result<Release, Failure>> {
   try {
     const release = await take(fs, path, maxTakeovers)

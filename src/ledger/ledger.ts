@@ -47,6 +47,7 @@ export interface Ledger {
   readonly late: readonly BookedCall[]
 }
 
+/** Names a call over all sessions: call ids repeat in forks. */
 export const watchKey = (session: string, callId: string): string => `${session} ${callId}`
 
 /** The story of each path an op put back, as it was before the op, so that an undo can reinstate it. */

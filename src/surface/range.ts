@@ -22,6 +22,7 @@ export interface Boundaries {
   before(startSeq: Seq): Boundary
 }
 
+/** Linear once, so that each question after it is cheap. */
 export function boundariesOf(surface: Surface): Boundaries {
   const nodes = surface.nodes[0]?.by === 'system' ? surface.nodes.slice(1) : surface.nodes
   const newestUpTo = running(nodes, -Infinity, (most, node) => Math.max(most, node.max))

@@ -18,6 +18,7 @@ export interface Conversation {
   readonly standing: ReadonlySet<Seq>
 }
 
+/** Linear in the log; `events` oldest first. */
 export function readConversation(events: readonly LogEvent[]): Conversation {
   const surface = foldSurface(events)
   return {
