@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { markerTexts } from '../../src/surface/marker.ts'
 import type { Preview } from '../../src/protocol/requests.ts'
 import { aWorld, edits, lineOf, reads, runs, writes, type Chat, type HostOptions, type World } from '../support/in-process-host.ts'
@@ -14,6 +14,7 @@ import type { ModelRequest } from './support/scripted-model.ts'
 /** Paths that the operating system refuses to write, with the errno. */
 const blocked = vi.hoisted(() => new Map<string, string>())
 beforeEach(() => { blocked.clear() })
+afterEach(() => { vi.unstubAllEnvs() })
 
 vi.mock(import('../../host/restore/file-system.ts'), async (load) => {
   const real = await load()
@@ -368,6 +369,7 @@ describe('bytes, modes and links', () => {
   it('field 27: line ends are those of the start, whatever git thinks of them', async () => {
     const world = aWorld({ '.gitattributes': '* text=auto', 'lf.txt': 'a\nb\n', 'crlf.txt': 'a\r\nb\r\n' })
     git(world.ws, 'init', '-q')
+    git(world.ws, 'config', 'core.autocrlf', 'true')
     git(world.ws, 'add', '.')
     const before = { lf: world.bytes('lf.txt'), crlf: world.bytes('crlf.txt') }
     const chat = await opened(world)
@@ -492,14 +494,12 @@ describe('paths and workspaces', () => {
 
   it('field 38: works the same where git is not installed', async () => {
     const world = aWorld({ 'a.txt': '1' })
-    const { PATH } = process.env
-    process.env.PATH = join(world.home, 'nothing')
+    vi.stubEnv('PATH', join(world.home, 'nothing'))
     const chat = await opened(world)
     await chat.turn('first', ...edits('a.txt', '1', '2'), writes('n.txt', 'n'))
 
     await chat.command('/rollback 1')
 
-    process.env.PATH = PATH
     expect(world.tree()).toEqual({ 'a.txt': '1' })
   })
 })
@@ -769,18 +769,16 @@ describe('hosts that are not as expected', () => {
 
   it('field 75: without DSH_HOME the home folder’s .dsh is used', async () => {
     const world = aWorld({ 'a.txt': '1' })
-    const { HOME } = process.env
     const chat = await opened(world, {
       before: () => {
-        delete process.env.DSH_HOME
-        process.env.HOME = world.home
+        vi.stubEnv('DSH_HOME', undefined)
+        vi.stubEnv('HOME', world.home)
       },
     })
     await chat.turn('first', ...edits('a.txt', '1', '2'))
 
     await chat.command('/rollback 1')
 
-    process.env.HOME = HOME
     expect(world.read('a.txt')).toBe('1')
     expect(statSync(join(world.home, '.dsh', 'data', 'turnback', 'v1', 'packs')).isDirectory()).toBe(true)
   })
