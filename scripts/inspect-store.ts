@@ -165,6 +165,8 @@ function statesOf(entry: JournalEntry): readonly FileState[] {
     case 'before':
     case 'after':
       return [entry.state]
+    case 'change':
+      return [entry.before, entry.after]
     case 'op-begin':
       return entry.rows.flatMap(({ was, goal }) => [was, goal])
     default:
@@ -184,6 +186,10 @@ function entrySummary(entry: JournalEntry): string {
       return `before ${entry.call.tool} ${entry.path}: ${stateSummary(entry.state)} (turn ${entry.turn.number}, ${entry.id})`
     case 'after':
       return `after ${entry.of}: ${stateSummary(entry.state)}`
+    case 'change':
+      return `change ${entry.path}: ${stateSummary(entry.before)} -> ${stateSummary(entry.after)} (turn ${entry.turn.number}, ${entry.id})`
+    case 'bracket':
+      return `bracket ${entry.call.tool} ${JSON.stringify(entry.words)} by ${entry.how} (turn ${entry.turn.number})`
     case 'seen':
       return `seen ${entry.call.tool} ${entry.call.callId} (turn ${entry.turn.number})`
     case 'op-begin':

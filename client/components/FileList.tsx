@@ -77,7 +77,7 @@ export function FileList({ rows, putBack, changed, t, onChoose }: FileListProps)
 
 function Why({ row, t }: { readonly row: PreviewRow; readonly t: Translator }) {
   if (row.conflict !== undefined) return <span class={css.why}>{t(`files.conflict.${row.conflict}`)}</span>
-  if (row.skip === undefined) return null
+  if (row.skip === undefined) return row.origin === 'shell' ? <span class={css.why}>{t('files.origin.shell')}</span> : null
   return <span class={css.why}>{reasonText(row.skip, t)}</span>
 }
 

@@ -129,7 +129,7 @@ export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent 
 function previewRow(row: PlanRow, workspace: string | undefined): PreviewRow {
   const { decision } = row
   return {
-    path: row.path, shown: shownPath(row.path, workspace), goal: row.goal, current: row.current, turns: [...row.turns],
+    path: row.path, shown: shownPath(row.path, workspace), goal: row.goal, current: row.current, turns: [...row.turns], origin: row.origin,
     action: decision.kind,
     ...(row.conflict === undefined ? {} : { conflict: row.conflict }),
     ...(decision.kind === 'keep' ? { putBackAction: decision.putBack } : {}),

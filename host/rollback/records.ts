@@ -66,7 +66,7 @@ interface Source {
 
 function holeSpans({ entries, holes }: SessionRecords): readonly HoleSpan[] {
   const booked = entries.flatMap(({ position, entry }) =>
-    (entry.kind === 'before' || entry.kind === 'seen' ? [{ position, turn: entry.turn.startSeq }] : []))
+    ('turn' in entry ? [{ position, turn: entry.turn.startSeq }] : []))
   return holes.map(({ afterPosition }) => ({
     afterPosition,
     oldestTurn: booked.findLast(({ position }) => position <= afterPosition)?.turn ?? 0,
@@ -76,7 +76,7 @@ function holeSpans({ entries, holes }: SessionRecords): readonly HoleSpan[] {
 
 function distrusted({ placed, holes }: Source, startSeq: Seq): readonly string[] {
   const from = Math.min(...holes.filter(hole => hole.newestTurn >= startSeq).map(hole => hole.afterPosition))
-  return placed.flatMap(({ position, entry }) => (position > from && entry.kind === 'before' ? [entry.id] : []))
+  return placed.flatMap(({ position, entry }) => (position > from && (entry.kind === 'before' || entry.kind === 'change') ? [entry.id] : []))
 }
 
 async function firstOf<T>(journals: readonly SessionJournal[], ask: (journal: SessionJournal) => Promise<T | undefined>): Promise<T | undefined> {
@@ -116,8 +116,7 @@ async function inherited(deps: RollbackDeps, session: ForeignSession): Promise<R
 
 /** A fork's log holds its parent's calls as its own, so their records are named as its own too; a subagent's stay the subagent's. */
 function asOwn(entry: JournalEntry, parent: SessionId, child: SessionId): JournalEntry {
-  const isCall = entry.kind === 'before' || entry.kind === 'seen'
-  return isCall && entry.call.sessionId === parent ? { ...entry, call: { ...entry.call, sessionId: child } } : entry
+  return 'call' in entry && entry.call.sessionId === parent ? { ...entry, call: { ...entry.call, sessionId: child } } : entry
 }
 
 /** The parent need not be open: its id and our shared folder are enough to find its records, though not its own parent's. */
@@ -145,6 +144,8 @@ function belowSeed(entries: readonly JournalEntry[], length: Seq, madeAtMs: numb
     switch (entry.kind) {
       case 'before': return calls.has(entry.id)
       case 'after': return calls.has(entry.of)
+      case 'change':
+      case 'bracket':
       case 'seen': return entry.turn.startSeq < length
       default: return ops.has(entry.op)
     }

@@ -1,7 +1,7 @@
 import type { Seq, SessionId } from '../ids.ts'
 import { watchKey, type Ledger } from '../ledger/ledger.ts'
 import { MAX_GAP_NAMES, type Gap } from './gap.ts'
-import type { Turn } from '../turn/turn-index.ts'
+import type { ToolCall, Turn } from '../turn/turn-index.ts'
 import { callLabel, toolKind } from './tool-table.ts'
 
 /**
@@ -20,9 +20,12 @@ export function coverageGaps(input: {
   const { session, ledger, startSeq } = input
   const calls = input.turns.filter(turn => turn.startSeq >= startSeq).flatMap(turn => turn.calls)
     .filter(call => call.outcome !== 'not-started')
+  const isWatched = (call: ToolCall): boolean => ledger.watched.has(watchKey(session, call.callId))
   const unrecorded = calls.filter(call => ['file', 'container'].includes(toolKind(call.name, call.args))
-    && !ledger.watched.has(watchKey(session, call.callId)))
-  const commands = input.turns.filter(turn => turn.startSeq >= startSeq).flatMap(commandsOf)
+    && !isWatched(call))
+  const commands = calls.filter(call => toolKind(call.name, call.args) === 'command' && !isWatched(call))
+    .map(call => callLabel(call.name, call.args))
+  const bracketed = ledger.brackets.filter(({ turn }) => turn.startSeq >= startSeq).flatMap(({ gaps }) => gaps)
   // A subagent's calls stand in its own log; the journal has them under its session id.
   const delegated = ledger.seen.filter(({ turn, call }) => turn.startSeq >= startSeq && call.sessionId !== session
     && toolKind(call.tool, undefined) === 'command').map(({ call }) => call.tool)
@@ -31,6 +34,7 @@ export function coverageGaps(input: {
     gap('no-record', unrecorded.map(call => callLabel(call.name, call.args))),
     gap('command', [...commands, ...delegated]),
     gap('late', late),
+    ...mergeGaps(bracketed),
     ...(input.hasHoles ? [gap('store-hole', [''])] : []),
   ].filter(({ count }) => count > 0)
 }
@@ -39,6 +43,15 @@ export function coverageGaps(input: {
 export const commandsOf = (turn: Turn): readonly string[] => turn.calls
   .filter(call => call.outcome !== 'not-started' && toolKind(call.name, call.args) === 'command')
   .map(call => callLabel(call.name, call.args))
+
+/** One gap per reason: counts add up, names are each given once. */
+function mergeGaps(gaps: readonly Gap[]): readonly Gap[] {
+  return [...new Set(gaps.map(({ reason }) => reason))].map((reason) => {
+    const same = gaps.filter(other => other.reason === reason)
+    const names = [...new Set(same.flatMap(other => other.names))].slice(0, MAX_GAP_NAMES)
+    return { reason, count: same.reduce((sum, other) => sum + other.count, 0), names }
+  })
+}
 
 const gap = (reason: Gap['reason'], names: readonly string[]): Gap =>
   ({ reason, count: names.length, names: [...new Set(names)].filter(name => name !== '').slice(0, MAX_GAP_NAMES) })

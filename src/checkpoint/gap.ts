@@ -4,7 +4,11 @@ const gapReasons = [
   'no-record', // calls that may have written and left no record
   'store-hole', // records that are missing or damaged
   'late', // changes after their turn had ended
-  'command', // commands, whose changes nothing names
+  'command', // commands whose changes nobody looked for
+  'over-budget', // a workspace too large to be looked at whole around a command
+  'too-large', // files over the size limit that changed while a command ran
+  'unreadable', // files that could not be read while a command ran
+  'job-running', // a command that went on in the background: what it changed later is not covered
 ] as const
 
 /** Names given per gap; the count goes on. */

@@ -36,6 +36,41 @@ const BeforeSchema = v.object({
 /** The look after it; closes the `before` with id `of`. */
 const AfterSchema = v.object({ kind: v.literal('after'), of: v.string(), state: FileStateSchema, atMs: int })
 
+/** Why nobody can be sure that the command made a change that was seen in its bracket. */
+export const doubts = [
+  'long', // it ran for long, and somebody may have saved a file meanwhile
+  'overlap', // another session's command ran in the same workspace meanwhile
+  'git-moved', // the command moved HEAD, and git explains the change
+] as const
+
+/** A path that changed between the looks before and after a command. Its bytes before are in the store. */
+const ChangeSchema = v.object({
+  kind: v.literal('change'),
+  id: v.string(),
+  turn: TurnRefSchema,
+  call: CallRefSchema,
+  origin: v.literal('shell'),
+  path,
+  before: FileStateSchema,
+  after: FileStateSchema,
+  absentFolders: v.array(path),
+  doubt: v.optional(v.picklist(doubts)),
+  atMs: int,
+})
+
+/** A command that was looked at from before to after; written after its `change` entries. `words`: what it is known by. */
+const BracketSchema = v.object({
+  kind: v.literal('bracket'),
+  turn: TurnRefSchema,
+  call: CallRefSchema,
+  words: v.string(),
+  how: v.picklist(['git', 'walk']),
+  gaps: v.array(GapSchema),
+  /** git: where HEAD was and is, when it moved */
+  head: v.optional(v.object({ from: v.optional(v.string()), to: v.optional(v.string()), ref: v.optional(v.string()) })),
+  atMs: int,
+})
+
 /** A call that was watched from start to end and announced no write: proof of coverage, not a change. */
 const SeenSchema = v.object({ kind: v.literal('seen'), turn: TurnRefSchema, call: CallRefSchema, atMs: int })
 
@@ -126,9 +161,11 @@ const OpTakenBackSchema = v.object({
 })
 
 export const JournalEntrySchema = v.variant('kind', [
-  BeforeSchema, AfterSchema, SeenSchema, OpBeginSchema, OpAppliedSchema, OpDoneSchema, OpTakenBackSchema,
+  BeforeSchema, AfterSchema, ChangeSchema, BracketSchema, SeenSchema, OpBeginSchema, OpAppliedSchema, OpDoneSchema, OpTakenBackSchema,
 ])
 export type JournalEntry = v.InferOutput<typeof JournalEntrySchema>
+export type ChangeEntry = v.InferOutput<typeof ChangeSchema>
+export type BracketEntry = v.InferOutput<typeof BracketSchema>
 export type OpBeginEntry = v.InferOutput<typeof OpBeginSchema>
 export type OpDoneEntry = v.InferOutput<typeof OpDoneSchema>
 export type TurnRef = v.InferOutput<typeof TurnRefSchema>

@@ -1,5 +1,5 @@
 import { sameState, type FileState } from '../checkpoint/file-state.ts'
-import type { CallRef, JournalEntry, OpBeginEntry, OpDoneEntry, Outcome, TurnRef } from '../checkpoint/journal-entry.ts'
+import type { BracketEntry, CallRef, ChangeEntry, JournalEntry, OpBeginEntry, OpDoneEntry, Outcome, TurnRef } from '../checkpoint/journal-entry.ts'
 import type { OpId, Seq } from '../ids.ts'
 
 /** One call's change of one path. `after` is undefined when the process died before the second look. */
@@ -11,6 +11,10 @@ export interface CallRecord {
   readonly before: FileState
   readonly after: FileState | undefined
   readonly absentFolders: readonly string[]
+  /** `tool`: the call named the path. `shell`: it changed while a command ran. */
+  readonly origin: 'tool' | 'shell'
+  /** Why the change may be somebody else's. */
+  readonly doubt: ChangeEntry['doubt']
   readonly atMs: number
 }
 
@@ -45,6 +49,8 @@ export interface Ledger {
   /** Calls that announced no write, and calls booked on a turn that had already ended. */
   readonly seen: readonly BookedCall[]
   readonly late: readonly BookedCall[]
+  /** Commands that were looked at, oldest first. */
+  readonly brackets: readonly BracketEntry[]
 }
 
 /** Names a call over all sessions: call ids repeat in forks. */
@@ -72,6 +78,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   const watched = new Set<string>()
   const seen: BookedCall[] = []
   const late: BookedCall[] = []
+  const brackets: BracketEntry[] = []
 
   for (const entry of entries) {
     switch (entry.kind) {
@@ -81,7 +88,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         if (entry.turn.late === true) late.push(entry)
         records.set(entry.id, {
           id: entry.id, path: entry.path, turn: entry.turn, callId: entry.call.callId, tool: entry.call.tool, number: records.size,
-          before: entry.state, after: undefined, absentFolders: entry.absentFolders, atMs: entry.atMs,
+          before: entry.state, after: undefined, absentFolders: entry.absentFolders, origin: 'tool', doubt: undefined, atMs: entry.atMs,
         })
         addTo(entry.path, entry.id)
         break
@@ -93,6 +100,19 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         if (sameState(record.before, entry.state)) drop(record.path, entry.of)
         break
       }
+      case 'change':
+        if (records.has(entry.id)) break
+        records.set(entry.id, {
+          id: entry.id, path: entry.path, turn: entry.turn, callId: entry.call.callId, tool: entry.call.tool, number: records.size,
+          before: entry.before, after: entry.after, absentFolders: entry.absentFolders, origin: 'shell', doubt: entry.doubt, atMs: entry.atMs,
+        })
+        addTo(entry.path, entry.id)
+        break
+      case 'bracket':
+        watched.add(watchKey(entry.call.sessionId, entry.call.callId))
+        if (entry.turn.late === true) late.push(entry)
+        brackets.push(entry)
+        break
       case 'seen':
         watched.add(watchKey(entry.call.sessionId, entry.call.callId))
         seen.push(entry)
@@ -118,7 +138,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   }
   const paths = [...stories].filter(([, ids]) => ids.length > 0)
     .map(([path, ids]): [string, PathLedger] => [path, { path, records: ids.map(id => records.get(id)!) }])
-  return { paths: new Map(paths), ops: standing(finished), open: [...begun.values()], watched, seen, late }
+  return { paths: new Map(paths), ops: standing(finished), open: [...begun.values()], watched, seen, late, brackets }
 
   /** In place, because a file may have thousands of records; nobody else holds a story of this map. */
   function addTo(path: string, id: string): void {

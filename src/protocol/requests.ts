@@ -60,7 +60,7 @@ export const OpSummarySchema = v.object({
 export type OpSummary = v.InferOutput<typeof OpSummarySchema>
 
 /** Why a path is a conflict; default `keep`. */
-const conflictKinds = ['changed-since', 'edited-between', 'cut-off'] as const
+const conflictKinds = ['changed-since', 'edited-between', 'shared', 'git-moved', 'cut-off'] as const
 const ConflictSchema = v.picklist(conflictKinds)
 const planActions = ['write', 'recreate', 'delete', 'none', 'keep', 'skip'] as const
 export const PreviewRowSchema = v.object({
@@ -72,6 +72,8 @@ export const PreviewRowSchema = v.object({
   /** What a conflict row would do if the user chose to put it back. */
   putBackAction: v.optional(v.picklist(['write', 'recreate', 'delete'])),
   conflict: v.optional(ConflictSchema),
+  /** `shell`: changed while a command ran; no call named it. */
+  origin: v.picklist(['tool', 'shell']),
   skip: v.optional(v.string()),
   goal: FileStateSchema,
   current: FileStateSchema,

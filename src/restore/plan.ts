@@ -7,6 +7,8 @@ import { inSpan, type CallRecord, type Ledger, type StandingOp } from '../ledger
 export type Conflict =
   | 'changed-since' // it is not what the session's last call left
   | 'edited-between' // somebody changed it between two calls of the span
+  | 'shared' // it changed while a command ran, and somebody else may have done it
+  | 'git-moved' // the command moved HEAD, and git explains the change
   | 'cut-off' // the process died during a call, so what that call left was never seen
 
 /** Why a path cannot be put back at all. */
@@ -29,6 +31,8 @@ export interface PlanRow {
   readonly decision: Decision
   /** Turn numbers of the span that changed it, oldest first. */
   readonly turns: readonly number[]
+  /** `shell` when no call named the path: it changed while commands ran. */
+  readonly origin: 'tool' | 'shell'
 }
 
 export interface RestorePlan {
@@ -62,7 +66,8 @@ export function planRestore(
     const goal = distrusted.has(first.id) ? unknown('record-lost') : first.before
     const conflict = conflictOf(records, now)
     const turns = [...new Set(records.map(record => record.turn.number))]
-    return { path, goal, current: now, conflict, turns, decision: decide(goal, now, conflict, putBack.has(path)) }
+    const origin = records.some(record => record.origin === 'tool') ? 'tool' : 'shell'
+    return { path, goal, current: now, conflict, turns, origin, decision: decide(goal, now, conflict, putBack.has(path)) }
   })
   const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
   return { rows, folders: madeFolders(ledger, startSeq, gone.map(row => row.path)) }
@@ -77,7 +82,7 @@ export function planUndo(op: StandingOp, current: ReadonlyMap<string, FileState>
   const rows = op.begin.rows.filter(row => restored.has(row.path)).map((row): PlanRow => {
     const now = stateOf(current, row.path)
     const conflict = sameState(now, row.goal) ? undefined : 'changed-since'
-    return { path: row.path, goal: row.was, current: now, conflict, turns: [], decision: decide(row.was, now, conflict, putBack.has(row.path)) }
+    return { path: row.path, goal: row.was, current: now, conflict, turns: [], origin: 'tool', decision: decide(row.was, now, conflict, putBack.has(row.path)) }
   })
   const made = op.begin.rows.filter(row => restored.has(row.path) && row.action === 'recreate').flatMap(row => row.absentFolders)
   return { rows: rows.toSorted(byPath), folders: deepestFirst(made) }
@@ -119,7 +124,9 @@ function conflictOf(records: readonly CallRecord[], now: FileState): Conflict | 
   if (!sameState(end, now)) return 'changed-since'
   const pairs = records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
   if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
-  return pairs.some(({ left, found }) => !sameState(left!, found)) ? 'edited-between' : undefined
+  if (pairs.some(({ left, found }) => !sameState(left!, found))) return 'edited-between'
+  const doubts = new Set(records.map(record => record.doubt))
+  return doubts.has('git-moved') ? 'git-moved' : doubts.has('long') || doubts.has('overlap') ? 'shared' : undefined
 }
 
 /** What a call left. One that was cut off, after which the path is `found` as the call had found it, did not write. */

@@ -18,7 +18,7 @@ export const zh = signal(translator('zh'))
 const file = (bytes: number) => ({ kind: 'file', digest: digest('a'.repeat(64)), bytes, mode: 0o644 }) as const
 
 export function aRow(shown: string, action: PreviewRow['action'], more: Partial<PreviewRow> = {}): PreviewRow {
-  return { path: `/w/${shown}`, shown, action, goal: file(1), current: file(2), turns: [2], ...more }
+  return { path: `/w/${shown}`, shown, action, goal: file(1), current: file(2), turns: [2], origin: 'tool', ...more }
 }
 
 export const aConflict = (shown: string, more: Partial<PreviewRow> = {}): PreviewRow =>
