@@ -107,6 +107,7 @@ test('a new prompt starts over: the request holds no withdrawn word, the system 
   expect(request[0]).toMatch(/^system: ./)
   expect(request.join('\n')).toContain('Start over.')
   for (const text of ['Be stopped.', 'Half of an answer', 'Think.', 'Later.']) expect(request.join('\n')).not.toContain(text)
+  expect(world.model.unexpected).toEqual([])
   expect(await world.page.locator('[data-slot-error]').count()).toBe(0)
   expect(world.pageErrors).toEqual([])
 })

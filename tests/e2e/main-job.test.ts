@@ -61,7 +61,7 @@ async function expectRowsOfTurn1Only(world: World): Promise<void> {
   await world.page.getByText('2 turns rolled back').waitFor()
 }
 
-/** The next turn works, is numbered on, and its request holds nothing of the withdrawn turns. */
+/** The next turn works, is numbered on, and its request, which a strict provider takes, holds nothing of the withdrawn turns. */
 async function expectNextTurn(world: World, number: number): Promise<void> {
   await ui.composer(world.page).fill('')
   await world.ask('Next task. [scenario:next]')
@@ -70,6 +70,7 @@ async function expectNextTurn(world: World, number: number): Promise<void> {
   expect(request).toContain('Next task.')
   for (const gone of [texts.two, texts.three, 'Turn two is done.', 'Turn three is done.', 'n1\n', 'TWO']) expect(request).not.toContain(gone)
   expect(request.split('[The user rolled back').length).toBe(2)
+  expect(world.model.unexpected).toEqual([])
   await expect.poll(() => rollbackButton(world, number).count()).toBe(1)
 }
 
@@ -139,7 +140,7 @@ describe('from the button', () => {
     expectFilesBeforeTurn2(world)
   })
 
-  test('the next turn works, is numbered on and reads nothing of what was withdrawn', async () => {
+  test('field 46 and 50: the next turn works, is numbered on and reads nothing of what was withdrawn', async () => {
     await expectNextTurn(world, 4)
     expect(world.pageErrors).toEqual([])
   })

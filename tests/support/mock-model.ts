@@ -30,7 +30,10 @@ export interface Step {
 export interface WireMessage {
   readonly role: string
   readonly content?: string | readonly { readonly type?: string, readonly text?: string }[] | null
-  readonly tool_calls?: readonly unknown[]
+  readonly tool_calls?: readonly { readonly id?: string }[]
+  readonly tool_call_id?: string
+  /** Where DeepSeek has the thinking; a turn stopped in the middle of it leaves nothing else. */
+  readonly reasoning_content?: string
 }
 
 export interface ChatRequest {
@@ -61,7 +64,7 @@ export interface MockModel {
   readonly url: string
   /** Every chat request received, in order. */
   readonly requests: RecordedRequest[]
-  /** `METHOD path` of everything else the host asked for; nothing is expected here. */
+  /** Requests for other paths, and chat requests that a strict provider refuses; nothing is expected here. */
   readonly unexpected: string[]
   setScenario(name: string, steps: readonly Step[]): void
   /** Resolves when at least one `hold` step waits. */
@@ -108,6 +111,11 @@ export async function startMockModel(options: MockModelOptions = {}): Promise<Mo
     }
     const body = JSON.parse(await readAll(request)) as ChatRequest
     requests.push({ atMs: Date.now(), headers: request.headers, body })
+    const refusal = whyRefused(body.messages)
+    if (refusal !== undefined) {
+      unexpected.push(`POST ${path}: ${refusal}`)
+      return sendError(response, 400, refusal)
+    }
     const step = pickStep(body, scripts, options)
     if (step.status !== undefined) return sendError(response, step.status, 'scripted failure')
     await stream(response, body.model, step, hold)
@@ -139,6 +147,22 @@ export async function startMockModel(options: MockModelOptions = {}): Promise<Mo
       server.closeAllConnections()
     }),
   }
+}
+
+/** What a strict provider of the OpenAI kind says to these messages: nothing empty, each call answered at once, no answer without a call. */
+export function whyRefused(messages: readonly WireMessage[]): string | undefined {
+  const open = new Set<string>()
+  for (const [at, message] of messages.entries()) {
+    const { role, tool_calls: calls = [] } = message
+    if (!['system', 'user', 'assistant', 'tool'].includes(role)) return `message ${at} has the role ${role}`
+    if (role === 'system' && at > 0) return `message ${at} is a system message behind others`
+    if (role !== 'tool' && open.size > 0) return `message ${at} comes before the answer to ${[...open].join(', ')}`
+    if (role === 'tool' && !open.delete(message.tool_call_id ?? '')) return `message ${at} answers no call`
+    const said = textOf(message) + (message.reasoning_content ?? '')
+    if (role !== 'tool' && calls.length === 0 && said === '') return `message ${at} of ${role} is empty`
+    for (const { id } of calls) open.add(id ?? '')
+  }
+  return open.size > 0 ? `no answer to ${[...open].join(', ')}` : undefined
 }
 
 function pickStep(body: ChatRequest, scripts: ReadonlyMap<string, readonly Step[]>, options: MockModelOptions): Step {
