@@ -4,6 +4,10 @@ import * as v from 'valibot'
 const ConfigSchema = v.object({
   /** Files over this size are not captured; a change to one is shown as not restorable. Bytes; default 32 MiB. */
   maxFileBytes: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 32 * 1024 * 1024),
+  /** Limits of a look at the workspace around a command: files, bytes that have to be read anew, milliseconds. */
+  maxBracketFiles: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 20_000),
+  maxBracketBytes: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 256 * 1024 * 1024),
+  maxBracketMs: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 5_000),
   /** Where records are kept; default `data/turnback/v1` under the DSH home. */
   storeRoot: v.optional(v.pipe(v.string(), v.startsWith('/'))),
 })

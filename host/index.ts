@@ -6,6 +6,7 @@ import type { SessionId } from '../src/ids.ts'
 import { COMMAND, PROTOCOL, type Locale } from '../src/protocol/requests.ts'
 import { ok } from '../src/result.ts'
 import { translate } from '../locales/translate.ts'
+import { makeBrackets } from './capture/brackets.ts'
 import { makeCapture } from './capture/capture.ts'
 import { settingsOf } from './config.ts'
 import { openChannel } from './dsh/channel.ts'
@@ -49,9 +50,15 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   const speech = makeSpeech()
   const workspaceOf = ({ header }: ForeignSession) => (header.cwd === undefined ? undefined : realFolder(header.cwd))
   const journalOf = (session: ForeignSession) => store.journal(idOf(session), workspaceOf(session) ?? '/')
-  const capture = makeCapture({
-    sessions, health, observations, journalOf, maxFileBytes: settings.maxFileBytes, dshHome: realFolder(dshHome(process.env)), now: Date.now,
+  const home = realFolder(dshHome(process.env))
+  const toolWrites = new Map<string, number>()
+  const { maxFileBytes, maxBracketFiles: maxFiles, maxBracketBytes: maxNewBytes, maxBracketMs: maxMs } = settings
+  const brackets = makeBrackets({
+    sessions, health, journalOf, workspaceOf, maxFileBytes, budget: { maxFiles, maxNewBytes, maxMs },
+    dshHome: home, indexFolder: store.layout.indexes, now: Date.now,
+    isWrittenByTool: (path, sinceMs) => (toolWrites.get(path) ?? 0) >= sinceMs,
   })
+  const capture = makeCapture({ sessions, health, observations, brackets, toolWrites, journalOf, maxFileBytes, dshHome: home, now: Date.now })
   const deps: RollbackDeps = {
     ctx, sessions, agents, store, health, observations, journalOf, workspaceOf, maxFileBytes: settings.maxFileBytes,
     captured: capture.settled,
@@ -79,7 +86,10 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
   })
-  ctx.effect(() => () => store.close(), 'turnback: store')
+  ctx.effect(() => async () => {
+    await brackets.dispose()
+    await store.close()
+  }, 'turnback: store')
 }
 
 /** The page tells its language in `hello`; a session that no page spoke for gets the last one heard. */

@@ -85,6 +85,7 @@ export const commandEn = {
   'reason.unreadable': 'it cannot be read',
   'reason.behind-link': 'a link stands in its path',
   'reason.capture-failed': 'its state could not be saved',
+  'reason.not-saved': 'its state before was not saved',
   'reason.cut-off': 'the host stopped in the middle',
   'reason.dsh-home': 'it belongs to DSH itself',
   'reason.record-lost': 'records are missing',

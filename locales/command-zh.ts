@@ -87,6 +87,7 @@ export const commandZh = {
   'reason.unreadable': '无法读取',
   'reason.behind-link': '路径中有链接',
   'reason.capture-failed': '当时的状态未能保存',
+  'reason.not-saved': '之前的状态没有保存',
   'reason.cut-off': '改到一半时主机停止',
   'reason.dsh-home': '属于 DSH 自身',
   'reason.record-lost': '记录缺失',

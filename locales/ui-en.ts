@@ -61,6 +61,7 @@ export const uiEn = {
   'skip.unreadable': 'It could not be read when the agent changed it.',
   'skip.behind-link': 'A folder above it is a symbolic link now.',
   'skip.capture-failed': 'Its earlier content could not be saved.',
+  'skip.not-saved': 'It changed before its earlier content was saved.',
   'skip.cut-off': 'The host stopped before its earlier content was saved.',
   'skip.is-folder': 'A folder stands in its place now.',
   'skip.dsh-home': 'It belongs to DSH itself and is never touched.',

@@ -63,6 +63,7 @@ export const uiZh = {
   'skip.unreadable': '智能体改动它时无法读取。',
   'skip.behind-link': '它上层的某个文件夹现在是符号链接。',
   'skip.capture-failed': '当时的内容没能保存下来。',
+  'skip.not-saved': '它在先前内容保存之前就已改动。',
   'skip.cut-off': '主机在保存当时的内容之前中断了。',
   'skip.is-folder': '它的位置上现在是一个文件夹。',
   'skip.dsh-home': '属于 DSH 自身，不会改动。',

@@ -8,6 +8,7 @@ import type { ForeignExecution, ForeignSession, ForeignSessions, ForeignTarget }
 import type { Observations } from '../dsh/observations.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import { bookOn, type Booking } from './attribution.ts'
+import type { Brackets } from './brackets.ts'
 import { absentFoldersOf, observePath, type Observation } from './observe.ts'
 
 export interface CaptureDeps {
@@ -17,16 +18,21 @@ export interface CaptureDeps {
   readonly maxFileBytes: number
   /** Absolute; nothing under it is ever captured. */
   readonly dshHome: string
+  readonly brackets: Brackets
+  /** When a file tool last wrote a path, Unix ms; brackets leave those paths to their own records. */
+  readonly toolWrites: Map<string, number>
   journalOf(root: ForeignSession): SessionJournal
   now(): number
 }
 
 /** Looks at each path a call writes, before and after. Every member may be called for any call and never throws on the host's behalf. */
 export interface Capture {
-  atStart(exec: ForeignExecution): void
+  /** Before the body of any call; resolves when a command may start. */
+  atStart(exec: ForeignExecution): Promise<void>
   /** Resolves when the state found is durable, so that the write may go on. */
   beforeWrite(exec: ForeignExecution, path: string, target: ForeignTarget): Promise<void>
-  afterCall(exec: ForeignExecution): Promise<void>
+  /** `wentOn`: a command that goes on in the background. */
+  afterCall(exec: ForeignExecution, wentOn: boolean): Promise<void>
   /** For calls that never reached `tools/execute`: proof that nothing was missed. */
   afterResult(exec: ForeignExecution): Promise<void>
   /** Closes what calls of this session left open; a subagent may be in the middle of one when its parent's turn ends. */
@@ -94,6 +100,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
 
   const close = async (looks: readonly OpenLook[]): Promise<void> => {
     for (const { id, path, booking, session, unsaved } of looks) {
+      deps.toolWrites.set(path, deps.now())
       const found = await lookAt(path)
       const after: JournalEntry = { kind: 'after', of: id, state: found.state, atMs: deps.now() }
       // The disk may have been full for a moment only.
@@ -104,13 +111,23 @@ export function makeCapture(deps: CaptureDeps): Capture {
     }
   }
 
-  const afterCall = async (exec: ForeignExecution): Promise<void> => {
+  const afterCall = async (exec: ForeignExecution, wentOn: boolean): Promise<void> => {
     const key = keyOf(exec)
     if (key === undefined) return
     const looks = open.get(key) ?? []
     open.delete(key)
     if (looks.length > 0) await close(looks)
-    else await markSeen(exec)
+    else if (!await closeBracket(exec, wentOn)) await markSeen(exec)
+  }
+
+  /** A bracket that fails leaves the command as one that was not looked at: named, never taken for covered. */
+  const closeBracket = async (exec: ForeignExecution, wentOn: boolean): Promise<boolean> => {
+    try {
+      return await deps.brackets.close(exec, wentOn)
+    } catch (error) {
+      deps.health.report('bracket', error)
+      return false
+    }
   }
 
   /** The file tools, the containers and the commands leave a record even where they wrote nothing. */
@@ -138,12 +155,13 @@ export function makeCapture(deps: CaptureDeps): Capture {
   const bookingOf = (exec: ForeignExecution): Booking | undefined => (exec.agent === undefined ? undefined : bookOn(deps.sessions, exec.agent.session))
 
   return {
-    atStart: (exec) => {
+    atStart: async (exec) => {
       const key = keyOf(exec)
       if (key !== undefined) executed.add(key)
+      await track(deps.brackets.open(exec))
     },
     beforeWrite: (exec, path, target) => track(beforeWrite(exec, path, target)),
-    afterCall: exec => track(afterCall(exec)),
+    afterCall: (exec, wentOn) => track(afterCall(exec, wentOn)),
     afterResult: async (exec) => {
       const key = keyOf(exec)
       if (key === undefined || executed.delete(key)) return

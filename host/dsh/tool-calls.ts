@@ -30,11 +30,13 @@ export function watchToolCalls(ctx: HostContext, capture: Capture, health: Healt
   ctx.on('fs/write-intent', intent, { prepend: true })
   ctx.on('fs/edit-intent', intent, { prepend: true })
   ctx.on('tools/execute', async (exec: ForeignExecution, next: () => Promise<unknown>) => {
-    started(exec)
+    await started(exec)
+    let result: unknown
     try {
-      return await next()
+      result = await next()
+      return result
     } finally {
-      await after(exec)
+      await after(exec, wentOn(result))
     }
   }, { prepend: true })
   ctx.on('tools/result', (exec: ForeignExecution) => { settled(exec) })
@@ -42,6 +44,9 @@ export function watchToolCalls(ctx: HostContext, capture: Capture, health: Healt
     if (status === 'idle') turnEnded(agent.session)
   })
 }
+
+/** `bash` answers at once when its command goes on as a job (DSH shell/tool-bash). */
+const wentOn = (result: unknown): boolean => (result as { value?: { kind?: unknown } } | undefined)?.value?.kind === 'background'
 
 /** The operating system's path of a target; on local backends the key is that path. */
 function pathOf(ctx: HostContext, target: ForeignTarget): string {

@@ -10,17 +10,20 @@ import type { OpId, SessionId } from '../../src/ids.ts'
  *     $DSH_HOME/data/turnback/v1/   packs/  segments: the only truth
  *                                   ops/    one flag file per op that has begun and not ended
  *                                   locks/  one file per session whose files are being changed
+ *                                   indexes/  private copies of git indexes
  */
 export interface StoreLayout {
   readonly root: string
   readonly packs: string
   readonly ops: string
   readonly locks: string
+  /** Private copies of git indexes; may be deleted at any time. */
+  readonly indexes: string
 }
 
 export function storeLayout(options: { root?: string | undefined; env?: NodeJS.ProcessEnv | undefined } = {}): StoreLayout {
   const root = options.root ?? join(dshHome(options.env ?? process.env), 'data', 'turnback', 'v1')
-  return { root, packs: join(root, 'packs'), ops: join(root, 'ops'), locks: join(root, 'locks') }
+  return { root, packs: join(root, 'packs'), ops: join(root, 'ops'), locks: join(root, 'locks'), indexes: join(root, 'indexes') }
 }
 
 /** The DSH home: `DSH_HOME`, else `~/.dsh`; an empty variable counts as not set. */

@@ -23,7 +23,9 @@ export function coverageGaps(input: {
   const isWatched = (call: ToolCall): boolean => ledger.watched.has(watchKey(session, call.callId))
   const unrecorded = calls.filter(call => ['file', 'container'].includes(toolKind(call.name, call.args))
     && !isWatched(call))
-  const commands = calls.filter(call => toolKind(call.name, call.args) === 'command' && !isWatched(call))
+  // A command is covered by the looks around it only; that it was seen to run is no look.
+  const looked = new Set(ledger.brackets.map(({ call }) => watchKey(call.sessionId, call.callId)))
+  const commands = calls.filter(call => toolKind(call.name, call.args) === 'command' && !looked.has(watchKey(session, call.callId)))
     .map(call => callLabel(call.name, call.args))
   const bracketed = ledger.brackets.filter(({ turn }) => turn.startSeq >= startSeq).flatMap(({ gaps }) => gaps)
   // A subagent's calls stand in its own log; the journal has them under its session id.

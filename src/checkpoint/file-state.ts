@@ -8,6 +8,7 @@ export const unknownReasons = [
   'unreadable', // permission or I/O error
   'behind-link', // a parent folder is a symbolic link now, or its real path moved
   'capture-failed', // an error of ours
+  'not-saved', // it changed before its bytes were saved: over a budget, or kept in another form by git
   'cut-off', // the process died between the look before a call and the look after it
   'dsh-home', // under the DSH home: never captured
   'record-lost', // earlier records of this path are missing or damaged

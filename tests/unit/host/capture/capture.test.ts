@@ -30,6 +30,7 @@ function aScene() {
     sessions: { get: id => sessions.find(session => session.id === id), list: () => sessions, flush: async () => true },
     health: { report: (contract, cause) => { if (contract !== 'store') throw cause }, clear: () => {}, problems: () => [], contain: (_contract, listener) => listener },
     observations: { remember: () => {}, announce: async () => {} },
+    brackets: { open: async () => {}, close: async () => false, dispose: async () => {} }, toolWrites: new Map(),
     maxFileBytes: 1024, dshHome: '/nowhere', now: () => 0,
     journalOf: () => ({
       session: sessionId('root'),
@@ -55,7 +56,7 @@ test('what a subagent writes while the turn of the person ends is seen as the su
 
   await capture.afterTurn(root)
   writeFileSync(path, '2')
-  await capture.afterCall(call)
+  await capture.afterCall(call, false)
 
   expect(left(noted)).toEqual([digestOf(Buffer.from('2'))])
 })
@@ -83,7 +84,7 @@ test('a first look that could not be stored is stored with the second', async ()
   await capture.beforeWrite(call, path, { targetKey: path, displayPath: path })
   disk.isFull = false
   writeFileSync(path, '2')
-  await capture.afterCall(call)
+  await capture.afterCall(call, false)
 
   expect(noted).toMatchObject([
     { kind: 'before', path, state: { digest: digestOf(Buffer.from('1')) } },
@@ -98,10 +99,10 @@ test('a call that ran a subagent whose write could not be stored is not counted 
   disk.isFull = true
   await capture.beforeWrite(write, path, { targetKey: path, displayPath: path })
   writeFileSync(path, '2')
-  await capture.afterCall(write)
+  await capture.afterCall(write, false)
   disk.isFull = false
-  await capture.afterCall(aCall(root, 'c1', 'subagent'))
-  await capture.afterCall(aCall(root, 'c3', 'subagent'))
+  await capture.afterCall(aCall(root, 'c1', 'subagent'), false)
+  await capture.afterCall(aCall(root, 'c3', 'subagent'), false)
 
   expect(noted).toMatchObject([{ kind: 'seen', call: { callId: 'c3' } }])
 })

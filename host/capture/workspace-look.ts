@@ -1,0 +1,278 @@
+import { lstat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
+import type { Digest } from '../../src/ids.ts'
+import { digestOf } from '../digest.ts'
+import { observePath } from './observe.ts'
+import type { StateCache } from './fingerprint.ts'
+import { ignoredFolders } from '../../src/checkpoint/ignore-list.ts'
+import { compareWalks, walkFolder, type Walk } from './folder-walk.ts'
+import { changedIndexPaths, convertedPaths, lookAtTree, readBlobs, type GitLook, type GitTree } from './git-index.ts'
+
+/** Limits of one look. Bytes count what has to be read because it was not seen before. */
+export interface LookBudget {
+  readonly maxFiles: number
+  readonly maxNewBytes: number
+  readonly maxMs: number
+}
+
+export interface LookDeps {
+  /** Real path of the workspace. */
+  readonly workspace: string
+  readonly cache: StateCache
+  readonly maxFileBytes: number
+  readonly budget: LookBudget
+  /** The git work tree a folder lies in; undefined for none, or one that git cannot read. */
+  treeOf(folder: string): Promise<GitTree | undefined>
+  /** Absolute; never looked into. */
+  readonly dshHome: string
+  /** Puts bytes into the session's store unless they are there; durable before the command starts. */
+  keep(digest: Digest, bytes: Uint8Array): Promise<void>
+  has(digest: Digest): Promise<boolean>
+  now(): number
+}
+
+interface TreeLook {
+  readonly tree: GitTree
+  readonly look: GitLook
+}
+
+/** The workspace before a command. Every state in `known` has its bytes in the store. */
+export interface Before {
+  readonly how: 'git' | 'walk'
+  readonly trees: readonly TreeLook[]
+  readonly walk: Walk | undefined
+  /** Files that no git blob stands for, by absolute path. */
+  readonly known: ReadonlyMap<string, FileState>
+  /** False when a budget ran out: a path that is not known may have been there. */
+  readonly isComplete: boolean
+  readonly atMs: number
+}
+
+/** A path that is not as it was. */
+export interface Seen {
+  readonly path: string
+  readonly before: FileState
+  readonly after: FileState
+  readonly absentFolders: readonly string[]
+  /** Git's own move of HEAD explains it. */
+  readonly byGit: boolean
+}
+
+export interface Difference {
+  readonly seen: readonly Seen[]
+  readonly head: { readonly from: string | undefined; readonly to: string | undefined; readonly ref: string | undefined } | undefined
+}
+
+/** Undefined where a workspace may not be looked at: the root of the disk, the home folder or a folder above it. */
+export async function lookBefore(deps: LookDeps): Promise<Before | undefined> {
+  const atMs = deps.now()
+  const trees = await lookAtTrees(deps)
+  if (trees.length > 0) {
+    const paths = trees.flatMap(({ tree, look }) => unsettled(look).map(path => join(tree.root, path)))
+    const { known, isComplete } = await readStates(deps, paths, atMs)
+    return { how: 'git', trees, walk: undefined, known, isComplete, atMs }
+  }
+  const walk = await walkFolder(deps.workspace, walkOptions(deps))
+  if (walk.why === 'refused-root') return undefined
+  const { known, isComplete } = await readStates(deps, [...walk.files.keys()], atMs)
+  return { how: 'walk', trees: [], walk, known, isComplete: isComplete && walk.complete, atMs }
+}
+
+/** What is different from `before` now. Bytes of new states are handed to `keep`. */
+export async function lookAfter(deps: LookDeps, before: Before): Promise<Difference> {
+  return before.walk === undefined ? afterInGit(deps, before) : afterInFolder(deps, before, before.walk)
+}
+
+async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promise<Difference> {
+  const second = await walkFolder(deps.workspace, walkOptions(deps))
+  // What an incomplete walk did not reach is not gone.
+  const differences = compareWalks(first, second)
+  const paths = [...differences.changed, ...differences.racy, ...differences.created, ...(second.complete ? differences.deleted : [])]
+  const seen = await seenOf(deps, paths, {
+    before: path => before.known.get(path) ?? (first.files.has(path) || !first.complete ? unknown('not-saved') : absent),
+    absentFolders: async path => parentsOf(path, deps.workspace).filter(folder => first.complete && !first.folders.has(folder)),
+    byGit: () => false,
+  })
+  return { seen, head: undefined }
+}
+
+async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
+  const now = await lookAtTrees(deps)
+  const seen: Seen[] = []
+  let head: Difference['head']
+  for (const { tree, look: old } of before.trees) {
+    const look = now.find(other => other.tree.root === tree.root)?.look
+    // A repository that is gone or broken now: its files are looked at one by one.
+    const fresh = look ?? { ...old, dirty: [...old.index.keys()], untracked: [] }
+    const moved = old.head !== fresh.head || old.ref !== fresh.ref
+    if (moved) head ??= { from: old.head, to: fresh.head, ref: fresh.ref }
+    const byIndex = new Set(changedIndexPaths(old, fresh))
+    const dirtyThen = new Set(unsettled(old))
+    const candidates = [...new Set([...dirtyThen, ...unsettled(fresh), ...byIndex])]
+    const clean = candidates.filter(path => old.index.has(path) && !dirtyThen.has(path))
+    const blobs = await cleanStates(deps, tree, old, clean)
+    const gitNow = await cleanStates(deps, tree, fresh, moved ? [...byIndex].filter(path => fresh.index.has(path)) : [])
+    // A file that ignore rules hid before looks new once they change; it was never ours to delete.
+    const rulesMoved = candidates.some(path => basename(path) === '.gitignore')
+    seen.push(...await seenOf(deps, candidates.map(path => join(tree.root, path)), {
+      before: async path => before.known.get(path) ?? blobs.get(path)
+        ?? (before.isComplete && !rulesMoved && await isBornSince(path, before.atMs) ? absent : unknown('not-saved')),
+      absentFolders: path => youngFolders(path, deps.workspace, before.atMs),
+      byGit: (path, after) => {
+        const name = path.slice(tree.root.length + 1)
+        return moved && byIndex.has(name) && isCheckedOut(gitNow.get(path), after)
+      },
+    }))
+  }
+  return { seen, head }
+}
+
+/** Paths whose bytes git's own objects do not tell. */
+const unsettled = (look: GitLook): readonly string[] => [...look.dirty, ...look.unmerged, ...look.unwatched, ...look.untracked]
+
+interface Ask {
+  before(path: string): FileState | Promise<FileState>
+  absentFolders(path: string): Promise<readonly string[]>
+  byGit(path: string, after: FileState): boolean
+}
+
+async function seenOf(deps: LookDeps, paths: readonly string[], ask: Ask): Promise<Seen[]> {
+  const seen: Seen[] = []
+  for (const path of paths) {
+    if (isOurs(deps, path)) continue
+    const after = await stateOf(deps, path)
+    const was = withModeOf(await ask.before(path), after)
+    if (equal(was, after)) continue
+    const absentFolders = was.kind === 'absent' ? await ask.absentFolders(path) : []
+    seen.push({ path, before: was, after, absentFolders, byGit: ask.byGit(path, after) })
+  }
+  return seen
+}
+
+/** Two unknown states tell of no change; one of them does. */
+function equal(a: FileState, b: FileState): boolean {
+  if (a.kind === 'unknown' || b.kind === 'unknown') return a.kind === b.kind
+  return JSON.stringify(a) === JSON.stringify(b)
+}
+
+/** Git keeps only whether a file is executable: the other bits of a state from a blob (`mode` over 0o7777) are those of the file now. */
+function withModeOf(state: FileState, after: FileState): FileState {
+  if (state.kind !== 'file' || state.mode <= 0o7777) return state
+  const executable = (state.mode & 0o111) !== 0
+  if (after.kind !== 'file') return { ...state, mode: (executable ? 0o777 : 0o666) & ~process.umask() }
+  const bits = after.mode & ~0o111
+  return { ...state, mode: executable ? bits | ((bits & 0o444) >> 2) : bits }
+}
+
+/** The file is what git's new index says; without an entry there, git removed it. */
+function isCheckedOut(indexed: FileState | undefined, now: FileState): boolean {
+  if (indexed === undefined) return now.kind === 'absent'
+  return indexed.kind === 'file' && now.kind === 'file' ? indexed.digest === now.digest : equal(indexed, now)
+}
+
+/** Marks a mode as git's, for `withModeOf`. */
+const GIT_MODE = 0o100000
+
+/** States of tracked files that were as the index has them, out of git's own objects; copied into our store at once. */
+async function cleanStates(deps: LookDeps, tree: GitTree, look: GitLook, paths: readonly string[]): Promise<ReadonlyMap<string, FileState>> {
+  const states = new Map<string, FileState>()
+  const files = paths.filter(path => look.index.get(path)!.mode !== '160000')
+  if (files.length === 0) return states
+  const converted = await convertedPaths(tree, look, files)
+  const blobs = await readBlobs(tree, files.filter(path => !converted.has(path)).map(path => look.index.get(path)!.oid))
+  for (const path of files) {
+    const { mode, oid } = look.index.get(path)!
+    const bytes = converted.has(path) ? undefined : blobs.get(oid)
+    states.set(join(tree.root, path), bytes === undefined ? unknown('not-saved') : await blobState(deps, mode, bytes))
+  }
+  return states
+}
+
+async function blobState(deps: LookDeps, mode: string, bytes: Buffer): Promise<FileState> {
+  if (mode === '120000') return { kind: 'link', target: bytes.toString() }
+  if (bytes.length > deps.maxFileBytes) return unknown('too-large')
+  const digest = digestOf(bytes)
+  await deps.keep(digest, bytes)
+  return { kind: 'file', digest, bytes: bytes.length, mode: GIT_MODE | (mode === '100755' ? 0o755 : 0o644) }
+}
+
+/** Reads what the cache does not know or the store does not have, within the budget. */
+async function readStates(deps: LookDeps, paths: readonly string[], fromMs: number): Promise<{ known: Map<string, FileState>; isComplete: boolean }> {
+  const known = new Map<string, FileState>()
+  let newBytes = 0
+  let isComplete = paths.length <= deps.budget.maxFiles
+  for (const path of paths.slice(0, deps.budget.maxFiles)) {
+    if (isOurs(deps, path)) continue
+    if (newBytes > deps.budget.maxNewBytes || deps.now() - fromMs > deps.budget.maxMs) {
+      isComplete = false
+      break
+    }
+    known.set(path, await stateOf(deps, path, (bytes) => { newBytes += bytes }))
+  }
+  return { known, isComplete }
+}
+
+async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => void = () => {}): Promise<FileState> {
+  const keep = async (digest: Digest, bytes: Uint8Array): Promise<void> => {
+    onRead(bytes.length)
+    await deps.keep(digest, bytes)
+  }
+  const state = await deps.cache.stateOf(path, { maxBytes: deps.maxFileBytes, keep })
+  if (state.kind !== 'file' || await deps.has(state.digest)) return state
+  // Known from another session's look: this session's store does not have the bytes yet.
+  const found = await observePath(path, { maxBytes: deps.maxFileBytes })
+  if (found.state.kind === 'file' && found.bytes !== undefined) await keep(found.state.digest, found.bytes)
+  return found.state
+}
+
+/** The work tree the workspace lies in and the repositories nested in it, one level deep. */
+async function lookAtTrees(deps: LookDeps): Promise<readonly TreeLook[]> {
+  const outer = await deps.treeOf(deps.workspace)
+  if (outer === undefined) return []
+  const look = await lookAtTree(outer)
+  const submodules = [...look.index].filter(([, { mode }]) => mode === '160000').map(([path]) => path)
+  const nested: TreeLook[] = []
+  for (const path of [...look.nested, ...submodules].slice(0, MAX_NESTED)) {
+    const inner = await deps.treeOf(join(outer.root, path))
+    if (inner !== undefined && inner.root !== outer.root) nested.push({ tree: inner, look: await lookAtTree(inner) })
+  }
+  return [{ tree: outer, look }, ...nested]
+}
+
+/** Repositories inside the workspace's own that are looked at as well. */
+const MAX_NESTED = 20
+
+const isOurs = (deps: LookDeps, path: string): boolean => path === deps.dshHome || path.startsWith(`${deps.dshHome}/`)
+
+/** Parents of a path inside the workspace, outermost first. */
+function parentsOf(path: string, workspace: string): string[] {
+  const parents: string[] = []
+  for (let folder = dirname(path); folder.startsWith(`${workspace}/`); folder = dirname(folder)) parents.unshift(folder)
+  return parents
+}
+
+/** False for a file that is older than the look: it was there, and nobody saved it. The kernel's clock for birth times is coarse. */
+async function isBornSince(path: string, sinceMs: number): Promise<boolean> {
+  const stat = await lstat(path).catch(() => undefined)
+  return stat === undefined || stat.birthtimeMs >= sinceMs - BIRTH_CLOCK_MS
+}
+
+const BIRTH_CLOCK_MS = 50
+
+/** Git keeps no folders, so a folder counts as new when the disk says that it was made since. */
+async function youngFolders(path: string, workspace: string, sinceMs: number): Promise<readonly string[]> {
+  const young: string[] = []
+  for (const folder of parentsOf(path, workspace)) {
+    const stat = await lstat(folder).catch(() => undefined)
+    // Without a birth time (0) a folder is never taken for ours.
+    if (stat?.isDirectory() === true && stat.birthtimeMs >= sinceMs) young.push(folder)
+  }
+  return young
+}
+
+const ignoredNames: ReadonlySet<string> = new Set(Object.keys(ignoredFolders))
+
+function walkOptions(deps: LookDeps) {
+  return { budget: { maxFiles: deps.budget.maxFiles, maxMs: deps.budget.maxMs }, ignore: ignoredNames, keepOut: [deps.dshHome] }
+}
