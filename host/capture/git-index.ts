@@ -88,9 +88,10 @@ export async function closeGitTree(tree: GitTree): Promise<void> {
 /** Changes nothing in the work tree or its `.git`. Rejects with `GitFailure` when git does not answer. */
 export function lookAtTree(tree: GitTree): Promise<GitLook> {
   const look = tree.state.last.then(() => lookOnce(tree))
+  // The failure is told to the caller of that look; the tree is opened anew for the next one.
   tree.state.last = look.catch(() => {
-    // Told to the caller of that look; the tree is opened anew for the next one.
     forget(tree)
+    return tree.copy.remove()
   })
   return look
 }
