@@ -1,5 +1,4 @@
-import { lstat, realpath } from 'node:fs/promises'
-import { join } from 'node:path'
+import { realpath } from 'node:fs/promises'
 import { MAX_GAP_NAMES, type Gap } from '../../src/checkpoint/gap.ts'
 import type { CallRef, ChangeEntry, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import { callLabel, toolKind } from '../../src/checkpoint/tool-table.ts'
@@ -54,19 +53,16 @@ class StoreFailed extends Error {}
 /** One set of remembered states per workspace, shared by the sessions that work in it. */
 export function makeBrackets(deps: BracketDeps): Brackets {
   const caches = new Map<string, StateCache>()
-  const trees = new Map<string, GitTree>()
+  /** Their private index copies go with the plugin. */
+  const trees = new Set<GitTree>()
   const open = new Map<string, OpenBracket>()
   let serial = 0
 
-  /** Opened once per folder; a folder without a repository is asked again, because one may be made. */
+  /** Broken, too old or refused: the workspace is looked at as a plain folder. */
   const treeOf = async (folder: string): Promise<GitTree | undefined> => {
-    const known = trees.get(folder)
-    if (known !== undefined && await isThere(known.root)) return known
-    trees.delete(folder)
     const opened = await openGitTree(folder, { indexFolder: deps.indexFolder })
-    // Broken, too old or refused: the workspace is looked at as a plain folder.
     if (opened.kind !== 'tree') return undefined
-    trees.set(folder, opened.tree)
+    trees.add(opened.tree)
     return opened.tree
   }
 
@@ -115,7 +111,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
       if (key === undefined || bracket === undefined) return false
       open.delete(key)
       const { booking, before } = bracket
-      const { seen, head } = await lookAfter(bracket.deps, before)
+      const { seen, head, isComplete } = await lookAfter(bracket.deps, before)
       const words = callLabel(exec.name, exec.arguments as Record<string, unknown> | undefined)
       const call: CallRef = { callId: exec.callId, tool: exec.name, sessionId: sessionId(exec.agent!.id) }
       const atMs = deps.now()
@@ -126,7 +122,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
       }))
       const stored = await deps.journalOf(booking.root).append({
         entries: [...changes, {
-          kind: 'bracket', turn: booking.turn, call, words, how: before.how, gaps: gapsOf(seen, before, words, wentOn), atMs,
+          kind: 'bracket', turn: booking.turn, call, words, how: before.how, gaps: gapsOf(seen, before.isComplete && isComplete, words, wentOn), atMs,
           ...(head === undefined ? {} : { head: compact(head) }),
         }],
       })
@@ -134,12 +130,9 @@ export function makeBrackets(deps: BracketDeps): Brackets {
       return stored.ok
     },
 
-    dispose: async () => { await Promise.allSettled([...trees.values()].map(closeGitTree)) },
+    dispose: async () => { await Promise.allSettled([...trees].map(closeGitTree)) },
   }
 }
-
-/** A `.git` that is gone takes its tree with it. */
-const isThere = (root: string): Promise<boolean> => lstat(join(root, '.git')).then(() => true, () => false)
 
 /** File tools name what they write, readers write nothing, and containers run calls that are looked at themselves. */
 const isCommand = (exec: ForeignExecution): boolean => toolKind(exec.name, exec.arguments as Record<string, unknown> | undefined) === 'command'
@@ -152,11 +145,11 @@ function doubtOf({ byGit }: Seen, overlapped: boolean, tookMs: number): Pick<Cha
   return tookMs > LONG_MS ? { doubt: 'long' } : {}
 }
 
-function gapsOf(seen: readonly Seen[], before: Before, words: string, wentOn: boolean): Gap[] {
+function gapsOf(seen: readonly Seen[], isComplete: boolean, words: string, wentOn: boolean): Gap[] {
   const lost = (reason: 'too-large' | 'unreadable') => seen.filter(change => [change.before, change.after]
     .some(state => state.kind === 'unknown' && state.reason === reason)).map(({ path }) => path)
   return [
-    gap('over-budget', before.isComplete ? [] : [words]),
+    gap('over-budget', isComplete ? [] : [words]),
     gap('too-large', lost('too-large')),
     gap('unreadable', lost('unreadable')),
     gap('job-running', wentOn ? [words] : []),

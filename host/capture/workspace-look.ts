@@ -7,6 +7,7 @@ import { observePath } from './observe.ts'
 import type { StateCache } from './fingerprint.ts'
 import { ignoredFolders } from '../../src/checkpoint/ignore-list.ts'
 import { compareWalks, walkFolder, type Walk } from './folder-walk.ts'
+import { GitFailure } from './git-run.ts'
 import { changedIndexPaths, convertedPaths, lookAtTree, readBlobs, type GitLook, type GitTree } from './git-index.ts'
 
 /** Limits of one look. Bytes count what has to be read because it was not seen before. */
@@ -61,6 +62,8 @@ export interface Seen {
 
 export interface Difference {
   readonly seen: readonly Seen[]
+  /** False when the workspace could not be looked at whole: something new may be missing in `seen`. */
+  readonly isComplete: boolean
   readonly head: { readonly from: string | undefined; readonly to: string | undefined; readonly ref: string | undefined } | undefined
 }
 
@@ -94,7 +97,7 @@ async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promi
     absentFolders: async path => parentsOf(path, deps.workspace).filter(folder => first.complete && !first.folders.has(folder)),
     byGit: () => false,
   })
-  return { seen, head: undefined }
+  return { seen, isComplete: second.complete, head: undefined }
 }
 
 async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
@@ -125,7 +128,7 @@ async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
       },
     }))
   }
-  return { seen, head }
+  return { seen, isComplete: now.length >= before.trees.length, head }
 }
 
 /** Paths whose bytes git's own objects do not tell. */
@@ -229,15 +232,27 @@ async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => 
 /** The work tree the workspace lies in and the repositories nested in it, one level deep. */
 async function lookAtTrees(deps: LookDeps): Promise<readonly TreeLook[]> {
   const outer = await deps.treeOf(deps.workspace)
-  if (outer === undefined) return []
-  const look = await lookAtTree(outer)
+  const look = outer === undefined ? undefined : await unlessGitFails(lookAtTree(outer))
+  if (outer === undefined || look === undefined) return []
   const submodules = [...look.index].filter(([, { mode }]) => mode === '160000').map(([path]) => path)
   const nested: TreeLook[] = []
   for (const path of [...look.nested, ...submodules].slice(0, MAX_NESTED)) {
     const inner = await deps.treeOf(join(outer.root, path))
-    if (inner !== undefined && inner.root !== outer.root) nested.push({ tree: inner, look: await lookAtTree(inner) })
+    if (inner === undefined || inner.root === outer.root) continue
+    const innerLook = await unlessGitFails(lookAtTree(inner))
+    if (innerLook !== undefined) nested.push({ tree: inner, look: innerLook })
   }
   return [{ tree: outer, look }, ...nested]
+}
+
+/** A repository that git cannot read is none: the caller looks at the folder, or says that it could not. */
+async function unlessGitFails(look: Promise<GitLook>): Promise<GitLook | undefined> {
+  try {
+    return await look
+  } catch (error) {
+    if (error instanceof GitFailure) return undefined
+    throw error
+  }
 }
 
 /** Repositories inside the workspace's own that are looked at as well. */
