@@ -228,30 +228,60 @@ describe('what the preview says is not covered', () => {
 
     const { gaps } = await previewOf(chat, 1)
 
-    expect(gaps).toEqual([{ reason: 'command', count: 1, names: ['sleep 30'] }])
+    expect(gaps).toEqual([])
     expect(world.tree()).toEqual({})
   })
 
-  it('is each command, by its first words', async () => {
+  it('is nothing for commands that were looked at; what they changed is listed as theirs', async () => {
     const world = aWorld({ 'a.txt': '1' })
     const chat = await opened(world)
+    await chat.turn('first', runs('sed -i s/1/2/ a.txt'), runs('echo no file'))
+
+    const { gaps, rows } = await previewOf(chat, 1)
+
+    expect(rows).toMatchObject([{ shown: 'a.txt', action: 'write', origin: 'shell', turns: [1] }])
+    expect(gaps).toEqual([])
+  })
+
+  it('is each command from before the plugin was installed, by its first words', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const host = await world.start({ plugin: false })
+    const chat = await host.open()
     await chat.turn('first', runs('sed -i s/1/2/ a.txt'), runs(`echo ${'long '.repeat(40)}`))
+    await host.install()
+    await chat.turn('second', runs('echo s > second.txt'))
 
     const { gaps, rows } = await previewOf(chat, 1)
     const { text } = await chat.command('/rollback preview 1')
 
-    expect(rows).toEqual([])
+    expect(rows).toMatchObject([{ shown: 'second.txt', action: 'delete', origin: 'shell' }])
     expect(gaps).toMatchObject([{ reason: 'command', count: 2, names: ['sed -i s/1/2/ a.txt', expect.stringMatching(/^echo long .{60,}…$/)] }])
     expect(text).toContain('sed -i s/1/2/ a.txt')
     expect(text).not.toContain('No file change')
+    expect((await previewOf(chat, 2)).gaps).toEqual([])
   })
 
-  it('is each command of a subagent too', async () => {
+  it('is nothing for a command of a subagent that was looked at', async () => {
     const world = aWorld()
     const chat = await opened(world)
     await chat.turn('first', tool('subagent', { description: 'run', prompt: 'run' }), runs('touch x'), 'child done', 'one')
 
-    expect((await previewOf(chat, 1)).gaps).toMatchObject([{ reason: 'command', count: 1 }])
+    expect(await previewOf(chat, 1)).toMatchObject({ gaps: [], rows: [{ shown: 'x', action: 'delete', origin: 'shell', turns: [1] }] })
+  })
+
+  it('is each command in a workspace over the budget, of the session and of a subagent', async () => {
+    const world = aWorld({ 'a.txt': '1', 'b.txt': '1', 'c.txt': '1' })
+    const chat = await opened(world, { settings: { maxBracketFiles: 1 } })
+    await chat.turn('first', runs('sed -i s/1/2/ a.txt'),
+      tool('subagent', { description: 'run', prompt: 'run' }), runs('rm b.txt'), 'child done', 'one')
+
+    const { gaps, rows } = await previewOf(chat, 1)
+    const { text } = await chat.command('/rollback 1')
+
+    expect(gaps).toEqual([{ reason: 'over-budget', count: 2, names: ['sed -i s/1/2/ a.txt', 'rm b.txt'] }])
+    expect(rows.filter(({ action }) => action !== 'none').every(({ action }) => action === 'skip')).toBe(true)
+    expect(text).toContain('2 commands ran in a workspace too large to be looked at whole: sed -i s/1/2/ a.txt, rm b.txt')
+    expect(world.tree()).toEqual({ 'a.txt': '2', 'c.txt': '1' })
   })
 
   it('is every call from before the plugin was installed', async () => {

@@ -6,6 +6,7 @@ import { aWorld, edits, reads, runs, writes, type Chat, type HostOptions, type W
 /** What is made to fail, looked at by the stand-ins below at each call. */
 const broken = vi.hoisted(() => ({
   capture: '' as '' | 'throws' | 'rejects',
+  look: '' as '' | 'lookBefore' | 'lookAfter',
   log: false,
   marker: false,
   /** `<call>` of the store's file system, or `every`; with an errno. */
@@ -13,7 +14,7 @@ const broken = vi.hoisted(() => ({
 }))
 
 beforeEach(() => {
-  Object.assign(broken, { capture: '', log: false, marker: false })
+  Object.assign(broken, { capture: '', look: '', log: false, marker: false })
   broken.store.clear()
 })
 
@@ -31,6 +32,15 @@ vi.mock(import('../../host/capture/capture.ts'), async (load) => {
       return Object.fromEntries(faulty) as typeof capture
     },
   }
+})
+
+vi.mock(import('../../host/capture/workspace-look.ts'), async (load) => {
+  const real = await load()
+  const unless = <A extends unknown[], R>(name: 'lookBefore' | 'lookAfter', look: (...args: A) => Promise<R>) => async (...args: A): Promise<R> => {
+    if (broken.look === name) throw Object.assign(new Error(`EIO: ${name}`), { code: 'EIO' })
+    return look(...args)
+  }
+  return { ...real, lookBefore: unless('lookBefore', real.lookBefore), lookAfter: unless('lookAfter', real.lookAfter) }
 })
 
 vi.mock(import('../../host/dsh/session-log.ts'), async (load) => {
@@ -100,6 +110,22 @@ describe('a fault of ours changes no turn of the user', () => {
     expect(contracts).toEqual(expect.arrayContaining(['capture before a write', 'capture after a call', 'capture of a denied call', 'capture at the end of a turn']))
     expect(new Set(contracts).size).toBe(contracts.length)
     expect(chat.host.complaints).toHaveLength(contracts.length)
+  })
+
+  it.each(['lookBefore', 'lookAfter'] as const)('when %s of a command throws; the command is then named as not covered', async (name) => {
+    const world = aWorld({ 'a.txt': '1' })
+    const chat = await opened(world)
+    broken.look = name
+
+    await goesWell(world, chat)
+    broken.look = ''
+    await chat.turn('later', runs('echo d > d.txt'))
+
+    expect(await problems(chat)).toHaveLength(1)
+    expect((await chat.host.ask('preview', { sessionId: chat.id, turn: 1 })).value.gaps)
+      .toEqual([{ reason: 'command', count: 1, names: ['echo c > c.txt'] }])
+    expect((await chat.command('/rollback 1')).text).toContain('1 command ran whose changes are not covered: echo c > c.txt')
+    expect(world.tree()).toEqual({ 'a.txt': '1', 'c.txt': 'c\n' })
   })
 
   it('when the session log cannot be read, in any listener, command or request', async () => {
@@ -206,6 +232,40 @@ describe('a store that fails', () => {
     expect(text).toContain('a.txt')
     expect(text).toContain('not recorded')
     expect(world.tree()).toEqual({ 'a.txt': '2', 'b.txt': '1' })
+  })
+
+  it('before a command leaves the command as one that is not covered', async () => {
+    const world = aWorld({ 'a.txt': '1', 'b.txt': '1' })
+    const chat = await opened(world)
+    broken.store.set('every', 'ENOSPC')
+    await chat.turn('first', runs('rm a.txt'))
+    broken.store.clear()
+    await chat.turn('second', runs('rm b.txt'))
+
+    expect((await chat.host.ask('preview', { sessionId: chat.id, turn: 1 })).value.gaps)
+      .toEqual([{ reason: 'command', count: 1, names: ['rm a.txt'] }])
+    const { text } = await chat.command('/rollback 1')
+    expect(text).toContain('1 command ran whose changes are not covered: rm a.txt')
+    expect(world.tree()).toEqual({ 'b.txt': '1' })
+  })
+
+  it('between a command and the look after it leaves the command as one that is not covered', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    const chat = await opened(world, {
+      before: (ctx) => { ctx.on('tools/execute', async (exec: { name: string }, next: () => Promise<unknown>) => {
+        const result = await next()
+        if (exec.name === 'bash') broken.store.set('every', 'EIO')
+        return result
+      }) },
+    })
+    await chat.turn('first', runs('echo 2 > a.txt'))
+    broken.store.clear()
+
+    expect((await chat.host.ask('preview', { sessionId: chat.id, turn: 1 })).value).toMatchObject({
+      rows: [], gaps: [{ reason: 'command', count: 1, names: ['echo 2 > a.txt'] }],
+    })
+    await chat.command('/rollback 1')
+    expect(world.read('a.txt')).toBe('2\n')
   })
 
   it('between the looks before and after a call keeps the file and names why', async () => {

@@ -308,14 +308,35 @@ describe('restores all of it, to the right state', () => {
   })
 })
 
-describe('commands, whose changes are not covered yet', () => {
+describe('commands', () => {
   it.each([
     [19, 'sed -i s/1/2/ a.txt'],
     [20, 'rm a.txt'],
-  ])('field %i: "%s" is named, and there is no all-clear', async (_number, command) => {
+  ])('field %i: what "%s" did is listed and taken back', async (_number, command) => {
     const world = aWorld({ 'a.txt': '1' })
     const chat = await opened(world)
     await chat.turn('first', runs(command))
+
+    const preview = await chat.command('/rollback preview 1')
+    const done = await chat.command('/rollback 1')
+
+    for (const { text } of [preview, done]) {
+      expect(text).toContain('a.txt')
+      expect(text).not.toContain('not covered')
+    }
+    expect(world.tree()).toEqual({ 'a.txt': '1' })
+    expect(chat.surface()).toEqual([`user: ${markerTexts['all-files']}`])
+  })
+
+  it.each([
+    [19, 'sed -i s/1/2/ a.txt'],
+    [20, 'rm a.txt'],
+  ])('field %i: "%s" from before the plugin is named, and there is no all-clear', async (_number, command) => {
+    const world = aWorld({ 'a.txt': '1' })
+    const host = await world.start({ plugin: false })
+    const chat = await host.open()
+    await chat.turn('first', runs(command))
+    await host.install()
 
     const preview = await chat.command('/rollback preview 1')
     const done = await chat.command('/rollback 1')
