@@ -2,7 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { compareWalks, nodeWalkFileSystem, walkFolder, type WalkFileSystem, type WalkOptions } from '../../../../host/capture/folder-walk.ts'
+import {
+  compareWalks, nodeWalkFileSystem, walkFolder, type WalkFileSystem, type WalkOptions,
+} from '../../../../host/capture/folder-walk.ts'
 import { defaultIgnore } from '../../../../src/checkpoint/ignore-list.ts'
 import { errno } from '../../../support/faulty-fs.ts'
 import { anOpWorld, type OpWorld } from '../restore/op-world.ts'
@@ -221,6 +223,7 @@ describe('a folder that cannot be read', () => {
 })
 
 describe('two walks differ by', () => {
+  const moved = { created: ['z/e/b'], deleted: ['d/e/b'], createdFolders: ['z', 'z/e'], deletedFolders: ['d', 'd/e'] }
   const cases: [string, () => Promise<unknown>, Record<string, string[]>][] = [
     ['nothing', async () => {}, {}],
     ['a text of the same size', () => writeFile(w.at('a'), 'b'), { changed: ['a'] }],
@@ -230,11 +233,14 @@ describe('two walks differ by', () => {
     ['a deleted folder', () => rm(w.at('d'), { recursive: true }), { deleted: ['d/e/b'], deletedFolders: ['d', 'd/e'] }],
     ['a renamed file', () => rename(w.at('a'), w.at('z')), { created: ['z'], deleted: ['a'] }],
     ['a case-only rename', () => rename(w.at('a'), w.at('A')), { created: ['A'], deleted: ['a'] }],
-    ['a renamed folder', () => rename(w.at('d'), w.at('z')), { created: ['z/e/b'], deleted: ['d/e/b'], createdFolders: ['z', 'z/e'], deletedFolders: ['d', 'd/e'] }],
+    ['a renamed folder', () => rename(w.at('d'), w.at('z')), moved],
     ['a file that became a folder', () => w.lay('a', { kind: 'folder' }), { deleted: ['a'], createdFolders: ['a'] }],
     ['a file that became an ignored folder', async () => { await rm(w.at('c/.venv')); await lay('c/.venv/x') }, { deleted: ['c/.venv'] }],
     ['a folder that became a file', () => lay('d'), { created: ['d'], deleted: ['d/e/b'], deletedFolders: ['d', 'd/e'] }],
-    ['a folder that became a link', async () => { await rename(w.at('d'), w.at('z')); await symlink('z', w.at('d')) }, { created: ['d', 'z/e/b'], deleted: ['d/e/b'], createdFolders: ['z', 'z/e'], deletedFolders: ['d', 'd/e'] }],
+    ['a folder that became a link', async () => {
+      await rename(w.at('d'), w.at('z'))
+      await symlink('z', w.at('d'))
+    }, { ...moved, created: ['d', 'z/e/b'] }],
     ['another target of a link', async () => { await rm(w.at('l')); await symlink('c', w.at('l')) }, { changed: ['l'] }],
     ['a write through a link', () => writeFile(w.at('l'), 'b'), { changed: ['a'] }],
     ['a folder that became a repository of its own', async () => { execFileSync('git', ['init', '-q', w.at('d')]) }, {}],
