@@ -120,7 +120,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       if (!session.ok) return session
       await deps.captured()
       const records = await readRecords(deps, session.value)
-      return records.ok ? ok(timelineOf(readEvents(session.value), records.value.ledger)) : records
+      return records.ok ? ok(timelineOf(id, readEvents(session.value), records.value.ledger)) : records
     },
 
     preview: async (id, turn, scope) => {

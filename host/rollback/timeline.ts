@@ -1,21 +1,23 @@
 import type { Ledger, StandingOp } from '../../src/ledger/ledger.ts'
+import type { SessionId } from '../../src/ids.ts'
 import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
-import { commandsOf } from '../../src/checkpoint/coverage.ts'
+import { uncoveredCommands } from '../../src/checkpoint/coverage.ts'
 import type { LogEvent } from '../../src/turn/log-event.ts'
 import { readConversation, turnState } from '../../src/turn/rollback-target.ts'
 import { titleOf } from './draft.ts'
 
 /** The session as a list of turns, newest first, and its ops, newest first. */
-export function timelineOf(events: readonly LogEvent[], ledger: Ledger): { turns: TurnRow[]; ops: OpSummary[] } {
+export function timelineOf(session: SessionId, events: readonly LogEvent[], ledger: Ledger): { turns: TurnRow[]; ops: OpSummary[] } {
   const conversation = readConversation(events)
   const files = filesByTurn(ledger)
+  const uncovered = uncoveredCommands(session, ledger)
   return {
     turns: conversation.turns.toReversed().map(turn => ({
       turn: turn.number, startSeq: turn.startSeq, title: titleOf(turn), atMs: turn.atMs,
       images: turn.prompts.reduce((sum, prompt) => sum + prompt.images.length, 0),
       state: turnState(conversation, turn),
       files: files.get(turn.startSeq)?.size ?? 0,
-      commands: commandsOf(turn).length,
+      commands: uncovered(turn).length,
     })),
     ops: ledger.ops.toReversed().map(summaryOf),
   }

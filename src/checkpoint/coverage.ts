@@ -18,15 +18,11 @@ export function coverageGaps(input: {
   readonly hasHoles: boolean
 }): readonly Gap[] {
   const { session, ledger, startSeq } = input
-  const calls = input.turns.filter(turn => turn.startSeq >= startSeq).flatMap(turn => turn.calls)
-    .filter(call => call.outcome !== 'not-started')
+  const turns = input.turns.filter(turn => turn.startSeq >= startSeq)
+  const calls = turns.flatMap(turn => turn.calls).filter(call => call.outcome !== 'not-started')
   const isWatched = (call: ToolCall): boolean => ledger.watched.has(watchKey(session, call.callId))
   const unrecorded = calls.filter(call => ['file', 'container'].includes(toolKind(call.name, call.args))
     && !isWatched(call))
-  // A command is covered by the looks around it only; that it was seen to run is no look.
-  const looked = new Set(ledger.brackets.map(({ call }) => watchKey(call.sessionId, call.callId)))
-  const commands = calls.filter(call => toolKind(call.name, call.args) === 'command' && !looked.has(watchKey(session, call.callId)))
-    .map(call => callLabel(call.name, call.args))
   const bracketed = ledger.brackets.filter(({ turn }) => turn.startSeq >= startSeq).flatMap(({ gaps }) => gaps)
   // A subagent's calls stand in its own log; the journal has them under its session id.
   const delegated = ledger.seen.filter(({ turn, call }) => turn.startSeq >= startSeq && call.sessionId !== session
@@ -34,17 +30,21 @@ export function coverageGaps(input: {
   const late = ledger.late.filter(({ turn }) => turn.startSeq >= startSeq).map(({ call }) => call.tool)
   return [
     gap('no-record', unrecorded.map(call => callLabel(call.name, call.args))),
-    gap('command', [...commands, ...delegated]),
+    gap('command', [...turns.flatMap(uncoveredCommands(session, ledger)), ...delegated]),
     gap('late', late),
     ...mergeGaps(bracketed),
     ...(input.hasHoles ? [gap('store-hole', [''])] : []),
   ].filter(({ count }) => count > 0)
 }
 
-/** Labels of the calls in a turn that may have changed files and name none. */
-export const commandsOf = (turn: Turn): readonly string[] => turn.calls
-  .filter(call => call.outcome !== 'not-started' && toolKind(call.name, call.args) === 'command')
-  .map(call => callLabel(call.name, call.args))
+/** Labels of a turn's commands that nobody looked around; that one was seen to run is no look. */
+export function uncoveredCommands(session: SessionId, ledger: Ledger): (turn: Turn) => readonly string[] {
+  const looked = new Set(ledger.brackets.map(({ call }) => watchKey(call.sessionId, call.callId)))
+  return turn => turn.calls
+    .filter(call => call.outcome !== 'not-started' && toolKind(call.name, call.args) === 'command'
+      && !looked.has(watchKey(session, call.callId)))
+    .map(call => callLabel(call.name, call.args))
+}
 
 /** One gap per reason: counts add up, names are each given once. */
 function mergeGaps(gaps: readonly Gap[]): readonly Gap[] {
