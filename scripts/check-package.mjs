@@ -88,14 +88,15 @@ async function installed() {
     await world.ask('Say hello. [scenario:hello]')
     await world.page.getByText('Hello from the scripted model.').waitFor()
     await world.ask('Please work. [scenario:work]')
-    const changed = [world.read('existing.txt'), world.read('new.txt')]
+    const files = () => ['existing.txt', 'new.txt', 'bash.txt'].map(name => world.read(name))
+    const changed = files()
     await rollBackTurn2(world.page)
-    const restored = [world.read('existing.txt'), world.read('new.txt')]
+    const restored = files()
     const broken = await world.page.locator('[data-slot-error]').count()
     const styles = await world.page.locator(`style[data-plugin="${manifest.name}"]`).count()
     return [
-      ...(changed[0] === 'ALPHA\n' && changed[1] !== undefined ? [] : [`the scripted turn left ${JSON.stringify(changed)}`]),
-      ...(restored[0] === 'alpha\n' && restored[1] === undefined ? [] : [`the rollback left ${JSON.stringify(restored)}`]),
+      ...(changed[0] === 'ALPHA\n' && !changed.includes(undefined) ? [] : [`the scripted turn left ${JSON.stringify(changed)}`]),
+      ...(restored[0] === 'alpha\n' && restored.filter(Boolean).length === 1 ? [] : [`the rollback left ${JSON.stringify(restored)}`]),
       ...(broken > 0 ? [`${broken} slots of the page are broken`] : []),
       ...(styles > 1 ? [`the page has ${styles} style tags of the plugin`] : []),
       ...world.pageErrors.map(error => `the page logged: ${error}`),

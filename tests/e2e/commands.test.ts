@@ -10,7 +10,7 @@ const scenarios: Record<string, Step[]> = {
   t1: [{ tools: [write('one.txt', '1\n')] }, { text: 'Turn one is done.' }],
   t2: [
     { tools: [write('two.txt', '2\n'), write('lib/deep/n.txt', 'n\n')] },
-    { tools: [{ name: 'bash', args: { command: 'echo x > shell.txt', description: 'Write from the shell' } }] },
+    { tools: [{ name: 'bash', args: { command: 'echo x > shell.txt; rm old.txt', description: 'Work in the shell' } }] },
     { text: 'Turn two is done.' },
   ],
   long: [{ tools: [write('three.txt', '3\n')] }, { text: 'Turn three is under way.', hold: true }, { text: 'Turn three is done.' }],
@@ -18,7 +18,7 @@ const scenarios: Record<string, Step[]> = {
 
 let world: World
 beforeAll(async () => {
-  world = await startWorld({ scenarios })
+  world = await startWorld({ scenarios, files: { 'old.txt': 'old\n' } })
   await world.ask('First task. [scenario:t1]')
   await world.ask('Second task. [scenario:t2]')
 })
@@ -40,7 +40,7 @@ const lastAnswer = async () => {
   await expect.poll(() => world.sessionLog().at(-1)?.type).toBe('command/done')
   return world.sessionLog().at(-1)?.data as { kind: string, text: string } | undefined
 }
-const files = () => ['one.txt', 'two.txt', 'lib/deep/n.txt', 'shell.txt', 'three.txt'].map(name => world.read(name))
+const files = () => ['one.txt', 'two.txt', 'lib/deep/n.txt', 'shell.txt', 'old.txt', 'three.txt'].map(name => world.read(name))
 
 test.each([
   ['/rollback help', '/rollback <turn>: go back to before that turn', '/rollback undo: put the files of the last rollback back'],
@@ -67,12 +67,14 @@ test('the answers read well', async () => {
   await world.page.locator('pre').filter({ hasText: 'Turns, newest first.' }).last().scrollIntoViewIfNeeded()
   await ui.screenshot(world.page, 'commands-help-list-preview')
 
+  const list = await world.page.locator('pre').filter({ hasText: 'Turns, newest first.' }).last().innerText()
+  expect(list.split('\n').find(row => row.includes('Second task.'))).toMatch(/ · 4 files$/)
   const preview = await world.page.locator('pre').filter({ hasText: 'Before turn 2' }).innerText()
   expect(preview.split('\n')).toEqual([
     'Before turn 2: 1 turn would leave the conversation.',
-    'Would be deleted: lib/deep/n.txt, two.txt',
+    'Would be deleted: lib/deep/n.txt, shell.txt, two.txt',
+    'Would be recovered: old.txt',
     'Folders that would go if they are empty: lib/deep, lib',
-    '1 command ran whose changes are not covered: echo x > shell.txt',
     'Nothing has been done. Run /rollback 2 to do it.',
   ])
   // Nothing is cut off at the side.
@@ -108,13 +110,13 @@ test('field 44, field 45: while a turn runs a rollback is refused, from the butt
 test('/rollback 2 acts and the bar in its place gives the details; a second one says that it is done already', async () => {
   await ui.composer(world.page).fill('')
   await ui.runCommand(world.page, '/rollback 2')
-  await expect.poll(files).toEqual(['1\n', undefined, undefined, 'x\n', undefined])
+  await expect.poll(files).toEqual(['1\n', undefined, undefined, undefined, 'old\n', undefined])
   // The files are back before the command answers.
   await expect.poll(async () => (await lastAnswer())?.text.split('\n')).toEqual([
     'Rolled back to before turn 2: 1 turn left the conversation.',
-    'Deleted: lib/deep/n.txt, two.txt',
+    'Recovered: old.txt',
+    'Deleted: lib/deep/n.txt, shell.txt, two.txt',
     'Empty folders removed: lib/deep, lib',
-    '1 command ran whose changes are not covered: echo x > shell.txt',
     'To put the files back as they were before this: /rollback undo',
   ])
   await world.page.locator('[data-turnback-session]').getByRole('button', { name: 'Details' }).filter({ visible: true }).click()
@@ -131,7 +133,7 @@ test('/rollback undo puts the files back and says what stays', async () => {
   const answer = await type('/rollback undo', 'The conversation stays as it is.')
 
   expect(answer).toContain('two.txt')
-  expect(files()).toEqual(['1\n', '2\n', 'n\n', 'x\n', undefined])
+  expect(files()).toEqual(['1\n', '2\n', 'n\n', 'x\n', undefined, undefined])
   await ui.screenshot(world.page, 'commands-undone')
 })
 

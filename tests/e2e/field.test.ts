@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { packPlugin, startHost } from '../support/dsh-host.ts'
 import { startWorld, type World } from '../support/e2e-world.ts'
 import { startMockModel, type Step } from '../support/mock-model.ts'
@@ -10,7 +10,10 @@ import { expectOk, sessionRpc, type SessionRpc } from '../support/session-rpc.ts
 import { treeOf } from '../support/tree.ts'
 import * as ui from '../support/ui.ts'
 
-/** Field cases about git and about files the session never wrote. Every case has a folder and a session of its own. */
+/**
+ * Field cases about git, about files the session never wrote and about shell commands. Every case
+ * has a folder and a session of its own.
+ */
 
 const read = (path: string) => ({ name: 'read', args: { file_path: path } })
 const write = (path: string, content: string) => ({ name: 'write', args: { file_path: path, content } })
@@ -20,6 +23,10 @@ const editing = (...edits: [path: string, from: string, to: string][]): Step[] =
   { tools: edits.map(([path]) => read(path)) }, { tools: edits.map(args => edit(...args)) }, { text: 'Done.' },
 ]
 
+const runs = (command: string) => ({ name: 'bash', args: { command, description: 'Work in the shell' } })
+/** Tools one after another, each in a step of its own. */
+const steps = (...tools: ReturnType<typeof read | typeof runs>[]): Step[] => [...tools.map(tool => ({ tools: [tool] })), { text: 'Done.' }]
+
 const names = ['公共函数.cpp', '日本語 ノート.txt'] as const
 const scenarios: Record<string, Step[]> = {
   'ignore': editing(['.gitignore', 'dist/', 'dist/\nnotes/']),
@@ -27,6 +34,10 @@ const scenarios: Record<string, Step[]> = {
   'staged': editing(['a.txt', '1', '2']),
   'names': editing([names[0], '1', '2'], [names[1], '1', '2']),
   'plain': [{ tools: [read('a.txt'), write('n.txt', 'n\n')] }, ...editing(['a.txt', '1', '2']).slice(1)],
+  'sed': steps(runs('sed -i s/1/2/ a.txt')),
+  'overwrite-and-rm': steps(runs('echo 9 > a.txt; rm -r d')),
+  'rm': steps(runs('rm d.txt')),
+  'move': steps(read('a.txt'), edit('a.txt', '1', '2'), runs('mv a.txt b.txt')),
 }
 
 let world: World
@@ -104,6 +115,70 @@ test('field 5: a broken .git changes nothing in the outcome', async () => {
 
   expect(await rpc.command(id, '/rollback 1')).toMatchObject({ kind: 'success' })
   expect(treeOf(folder)).toEqual(before)
+})
+
+/** What is in the folder, git's own files left out. */
+const filesOf = (folder: string) => Object.fromEntries(Object.entries(treeOf(folder)).filter(([path]) => !/^\.git(\/|$)/.test(path)))
+
+interface ShellCase {
+  readonly name: string
+  readonly files: Readonly<Record<string, string>>
+  /** One per turn. */
+  readonly turns: readonly string[]
+  /** What the turns leave, and what is there after the last of them is taken back. */
+  readonly left: Readonly<Record<string, string | null>>
+  readonly back: Readonly<Record<string, string | null>>
+  /** Rows of the dialog: name, action, and whether a file tool wrote it or commands alone. */
+  readonly rows: readonly (readonly [string, string, string])[]
+}
+
+const shellCases: readonly ShellCase[] = [
+  {
+    name: 'field 19: a file that only sed changed is back',
+    files: { 'a.txt': '1\n' }, turns: ['sed'], left: { 'a.txt': '2\n' }, back: { 'a.txt': '1\n' },
+    rows: [['a.txt', 'write', 'shell']],
+  },
+  {
+    name: 'field 21: a file overwritten and a folder removed by a command are back',
+    files: { 'a.txt': '1\n', 'd/1': 'one', 'd/2': 'two', 'd/3': 'three' }, turns: ['overwrite-and-rm'],
+    left: { 'a.txt': '9\n' }, back: { 'a.txt': '1\n', 'd': null, 'd/1': 'one', 'd/2': 'two', 'd/3': 'three' },
+    rows: [['a.txt', 'write', 'shell'], ['d/1', 'recreate', 'shell'], ['d/2', 'recreate', 'shell'], ['d/3', 'recreate', 'shell']],
+  },
+  {
+    name: 'field 24: a file that a command removed in an earlier turn stays away',
+    files: { 'a.txt': '1\n', 'd.txt': 'd' }, turns: ['rm', 'staged'], left: { 'a.txt': '2\n' }, back: { 'a.txt': '1\n' },
+    rows: [['a.txt', 'write', 'tool']],
+  },
+  {
+    name: 'field 26: a file that was edited and then moved is back under its old name alone',
+    files: { 'a.txt': '1\n' }, turns: ['move'], left: { 'b.txt': '2\n' }, back: { 'a.txt': '1\n' },
+    rows: [['a.txt', 'recreate', 'tool'], ['b.txt', 'delete', 'shell']],
+  },
+]
+
+const places: readonly (readonly [string, readonly ShellCase[], (folder: string) => void])[] = [
+  ['a plain folder', shellCases, () => {}],
+  ['a git work tree', shellCases.filter(({ name }) => name.startsWith('field 21')), (folder) => {
+    git(folder, 'init', '-q')
+    git(folder, 'add', '.')
+    git(folder, 'commit', '-q', '-m', 'start')
+  }],
+]
+
+describe.each(places)('shell commands in %s', (place, cases, prepare) => {
+  test.each(cases.map(one => [one.name, one] as const))('%s', async (name, { files, turns, left, back, rows }) => {
+    const folder = folderWith(`${name.slice(0, 8)} in ${place}`, files)
+    prepare(folder)
+    const id = await rpc.create(folder)
+    for (const turn of turns) await rpc.ask(id, `Do it. [scenario:${turn}]`)
+    expect(filesOf(folder)).toEqual(left)
+    const preview = expectOk(await rpc.turnback('preview', { sessionId: id, turn: turns.length }))
+    expect(preview.rows.map(row => [row.shown, row.action, row.origin])).toEqual(rows)
+    expect(preview.gaps).toEqual([])
+
+    expect(await rpc.command(id, `/rollback ${turns.length}`)).toMatchObject({ kind: 'success' })
+    expect(filesOf(folder)).toEqual(back)
+  })
 })
 
 test('field 33: names in other scripts stand in the dialog as they are, and both files come back', async () => {

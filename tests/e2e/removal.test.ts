@@ -8,10 +8,13 @@ import * as ui from '../support/ui.ts'
 /** Field 72: without the plugin the host reads what the plugin left, and with it again everything is as before. */
 
 const write = (name: string, content: string) => ({ name: 'write', args: { file_path: name, content } })
+const runs = (command: string) => ({ name: 'bash', args: { command, description: 'Work in the shell' } })
 const scenarios: Record<string, Step[]> = {
   t1: [{ tools: [write('one.txt', '1\n')] }, { text: 'Turn one is done.' }],
-  t2: [{ tools: [write('two.txt', '2\n')] }, { text: 'Turn two is done.' }],
-  without: [{ tools: [write('without.txt', 'w\n')] }, { text: 'Without the plugin.' }],
+  t2: [{ tools: [write('two.txt', '2\n'), runs('true')] }, { text: 'Turn two is done.' }],
+  without: [
+    { tools: [write('without.txt', 'w\n'), runs('echo s > shell.txt')] }, { text: 'Without the plugin.' },
+  ],
 }
 
 let world: World
@@ -59,18 +62,22 @@ test('installed again, the rows are hidden again and the records are there', asy
   await expect.poll(() => visible('Turn two is done.').count()).toBe(0)
   const { turns, ops } = expectOk(await rpc.turnback('timeline', { sessionId }))
   expect(turns.map(turn => [turn.turn, turn.state])).toEqual([[3, 'available'], [2, 'rolled-back'], [1, 'available']])
-  expect(turns.map(turn => turn.files).at(-1)).toBe(1)
+  expect(turns.map(turn => [turn.files, turn.commands])).toEqual([[0, 1], [0, 0], [1, 0]])
   expect(ops.map(op => op.outcomes.map(({ result }) => result))).toEqual([['restored']])
   await ui.screenshot(world.page, 'removal-again')
 })
 
 test('field 79: what happened without the plugin is named as not covered, and the rest goes back', async () => {
   const preview = expectOk(await rpc.turnback('preview', { sessionId, turn: 3 }))
-  expect(preview.gaps).toEqual([{ reason: 'no-record', count: 1, names: ['without.txt'] }])
+  expect(preview.gaps).toEqual([
+    { reason: 'no-record', count: 1, names: ['without.txt'] },
+    { reason: 'command', count: 1, names: ['echo s > shell.txt'] },
+  ])
   const answer = await rpc.command(sessionId, '/rollback 1')
 
   expect(answer).toMatchObject({ kind: 'success' })
   expect(answer.text).toContain('1 call was not recorded')
-  expect([world.read('one.txt'), world.read('without.txt')]).toEqual([undefined, 'w\n'])
+  expect(answer.text).toContain('1 command ran whose changes are not covered: echo s > shell.txt')
+  expect(['one.txt', 'without.txt', 'shell.txt'].map(name => world.read(name))).toEqual([undefined, 'w\n', 's\n'])
   expect(world.pageErrors).toEqual([])
 })
