@@ -11,7 +11,7 @@ import { files, route as demoRoute, scenarios as demoScenarios } from './demo-st
 const folder = fileURLToPath(new URL('../tests/e2e/screens', import.meta.url))
 const maxBytes = 150_000
 
-/** The demo's first two turns, and a third with one of everything the dialog can show. */
+/** The demo's first two turns, and a third with one of every kind of row the dialog has. */
 const drawing = {
   prompt: 'Add a drawing and tidy up',
   steps: [
