@@ -5,7 +5,7 @@ import type { Digest } from '../../src/ids.ts'
 import { digestOf } from '../digest.ts'
 import { observePath } from './observe.ts'
 import type { StateCache } from './fingerprint.ts'
-import { ignoredFolders } from '../../src/checkpoint/ignore-list.ts'
+import { defaultIgnore } from '../../src/checkpoint/ignore-list.ts'
 import { compareWalks, walkFolder, type Walk } from './folder-walk.ts'
 import { GitFailure } from './git-run.ts'
 import { changedIndexPaths, convertedPaths, lookAtTree, readBlobs, type GitLook, type GitTree } from './git-index.ts'
@@ -78,7 +78,7 @@ export async function lookBefore(deps: LookDeps): Promise<Before | undefined> {
   }
   const walk = await walkFolder(deps.workspace, walkOptions(deps))
   if (walk.why === 'refused-root') return undefined
-  const { known, isComplete } = await readStates(deps, [...walk.files.keys()], atMs)
+  const { known, isComplete } = await readStates(deps, [...walk.files.keys()], atMs, walk)
   return { how: 'walk', trees: [], walk, known, isComplete: isComplete && walk.complete, atMs }
 }
 
@@ -201,7 +201,7 @@ async function blobState(deps: LookDeps, mode: string, bytes: Buffer): Promise<F
 }
 
 /** Reads what the cache does not know or the store does not have, within the budget. */
-async function readStates(deps: LookDeps, paths: readonly string[], fromMs: number): Promise<{ known: Map<string, FileState>; isComplete: boolean }> {
+async function readStates(deps: LookDeps, paths: readonly string[], fromMs: number, walk?: Walk): Promise<{ known: Map<string, FileState>; isComplete: boolean }> {
   const known = new Map<string, FileState>()
   let newBytes = 0
   let isComplete = paths.length <= deps.budget.maxFiles
@@ -211,7 +211,11 @@ async function readStates(deps: LookDeps, paths: readonly string[], fromMs: numb
       isComplete = false
       break
     }
-    known.set(path, await stateOf(deps, path, (bytes) => { newBytes += bytes }))
+    // The walk has just taken the fingerprint: a state known under it needs no look of its own.
+    const seen = walk?.files.get(path)
+    const remembered = seen === undefined ? undefined : deps.cache.known(path, seen)
+    const isKept = remembered !== undefined && (remembered.kind !== 'file' || await deps.has(remembered.digest))
+    known.set(path, isKept ? remembered : await stateOf(deps, path, (bytes) => { newBytes += bytes }))
   }
   return { known, isComplete }
 }
@@ -286,8 +290,6 @@ async function youngFolders(path: string, workspace: string, sinceMs: number): P
   return young
 }
 
-const ignoredNames: ReadonlySet<string> = new Set(Object.keys(ignoredFolders))
-
 function walkOptions(deps: LookDeps) {
-  return { budget: { maxFiles: deps.budget.maxFiles, maxMs: deps.budget.maxMs }, ignore: ignoredNames, keepOut: [deps.dshHome] }
+  return { budget: { maxFiles: deps.budget.maxFiles, maxMs: deps.budget.maxMs }, ignore: defaultIgnore, keepOut: [deps.dshHome] }
 }
