@@ -168,7 +168,7 @@ function parseEntries(output: Buffer, writtenSec: number): IndexView {
 
 /** A name as text, of its bytes given as latin1; undefined when the bytes are not UTF-8. */
 function nameOf(latin1: string): string | undefined {
-  if (/^[\x00-\x7f]*$/.test(latin1)) return latin1
+  if (!/[\u0080-\u00ff]/.test(latin1)) return latin1
   const bytes = Buffer.from(latin1, 'latin1')
   return isUtf8(bytes) ? bytes.toString() : undefined
 }
