@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { lstat, mkdir, readdir, realpath, rm } from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { errnoOf } from '../restore/file-system.ts'
 import { makeIndexCopy, type AskGit, type IndexCopy, type IndexEntry } from './git-index-copy.ts'
 import { complaintOf, GIT_OPTIONS, gitEnvironment, GitFailure, runGit, type GitExit, type GitRunner } from './git-run.ts'
@@ -10,6 +10,8 @@ import { complaintOf, GIT_OPTIONS, gitEnvironment, GitFailure, runGit, type GitE
 export interface GitTree {
   /** Real path of the work tree's top; every path below is relative to it, with `/`. */
   readonly root: string
+  /** Where the repository's settings are; work trees of one repository share it. */
+  readonly commonDir: string
   readonly ask: AskGit
   readonly copy: IndexCopy
   /** Limits a command to the workspace; empty when that is the whole tree. */
@@ -160,6 +162,15 @@ export async function convertedPaths(tree: GitTree, look: GitLook, paths: readon
   return converted
 }
 
+/** Of `paths`, those that the present rules ignore, tracked or not; all of them when git does not say. */
+export async function ignoredPaths({ ask }: GitTree, paths: readonly string[]): Promise<ReadonlySet<string>> {
+  if (paths.length === 0) return new Set()
+  const input = Buffer.from(paths.map(path => `./${path}\0`).join(''))
+  const { code, stdout } = await ask(['check-ignore', '--no-index', '-z', '--stdin'], { input })
+  if (code > 1) return new Set(paths)
+  return new Set(stdout.toString().split('\0').map(path => path.replace(/^\.\//, '')))
+}
+
 const NOT_SET = new Set(['unspecified', 'unset'])
 
 /** Open trees of this process, by workspace and folder of copies. */
@@ -183,8 +194,9 @@ async function discoverTree({ root, gitId, folder, prefix, indexFolder, run }: {
   const version = lineOf(await answer(discover(['version'])))
   if (isTooOld(version)) throw new GitFailure(`${version} is too old`)
   // Found by git's own search, so that its check of the owner (safe.directory) applies.
-  const [top, gitDir] = await Promise.all([
+  const [top, gitDir, commonDir] = await Promise.all([
     answer(discover(['rev-parse', '--show-toplevel'])), answer(discover(['rev-parse', '--absolute-git-dir'])),
+    answer(discover(['rev-parse', '--git-common-dir'])),
   ])
   if (lineOf(top) !== root) throw new GitFailure('the work tree is not where its .git is')
 
@@ -195,7 +207,7 @@ async function discoverTree({ root, gitId, folder, prefix, indexFolder, run }: {
   })
   const pathspec = prefix === '' ? [] : ['--', prefix]
   const copy = makeIndexCopy({ real: join(lineOf(gitDir), 'index'), file: await placeOfCopy(indexFolder, root), pathspec, ask })
-  const tree: GitTree = { root, ask, copy, pathspec, run, gitId, state: { last: Promise.resolve(), settled: new Set() } }
+  const tree: GitTree = { root, commonDir: resolve(folder, lineOf(commonDir)), ask, copy, pathspec, run, gitId, state: { last: Promise.resolve(), settled: new Set() } }
   const former = open.get(keyOf(folder, indexFolder))
   if (former !== undefined) await closeGitTree(former)
   open.set(keyOf(folder, indexFolder), tree)

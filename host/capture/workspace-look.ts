@@ -1,14 +1,15 @@
 import { lstat } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
 import type { Digest } from '../../src/ids.ts'
 import { digestOf } from '../digest.ts'
 import { observePath } from './observe.ts'
-import type { StateCache } from './fingerprint.ts'
+import { fingerprintOf, sameFingerprint, type Fingerprint, type StateCache } from './fingerprint.ts'
 import { defaultIgnore } from '../../src/checkpoint/ignore-list.ts'
 import { compareWalks, walkFolder, type Walk } from './folder-walk.ts'
 import { GitFailure } from './git-run.ts'
-import { changedIndexPaths, convertedPaths, lookAtTree, readBlobs, type GitLook, type GitTree } from './git-index.ts'
+import { changedIndexPaths, convertedPaths, ignoredPaths, lookAtTree, readBlobs, type GitLook, type GitTree } from './git-index.ts'
 
 /** Limits of one look. Bytes count what has to be read because it was not seen before. */
 export interface LookBudget {
@@ -36,6 +37,8 @@ export interface LookDeps {
 interface TreeLook {
   readonly tree: GitTree
   readonly look: GitLook
+  /** Versions of the files that say what git ignores, apart from those that are listed themselves. */
+  readonly rules: string
 }
 
 /** The workspace before a command. Every state in `known` has its bytes in the store. */
@@ -45,6 +48,8 @@ export interface Before {
   readonly walk: Walk | undefined
   /** Files that no git blob stands for, by absolute path. */
   readonly known: ReadonlyMap<string, FileState>
+  /** Files over the size limit, of which nothing else tells whether they changed. */
+  readonly large: ReadonlyMap<string, Fingerprint>
   /** False when a budget ran out: a path that is not known may have been there. */
   readonly isComplete: boolean
   readonly atMs: number
@@ -73,13 +78,12 @@ export async function lookBefore(deps: LookDeps): Promise<Before | undefined> {
   const trees = await lookAtTrees(deps)
   if (trees.length > 0) {
     const paths = trees.flatMap(({ tree, look }) => unsettled(look).map(path => join(tree.root, path)))
-    const { known, isComplete } = await readStates(deps, paths, atMs)
-    return { how: 'git', trees, walk: undefined, known, isComplete, atMs }
+    return { how: 'git', trees, walk: undefined, ...await readStates(deps, paths, atMs), atMs }
   }
   const walk = await walkFolder(deps.workspace, walkOptions(deps))
   if (walk.why === 'refused-root') return undefined
-  const { known, isComplete } = await readStates(deps, [...walk.files.keys()], atMs, walk)
-  return { how: 'walk', trees: [], walk, known, isComplete: isComplete && walk.complete, atMs }
+  const states = await readStates(deps, [...walk.files.keys()], atMs, walk)
+  return { how: 'walk', trees: [], walk, ...states, isComplete: states.isComplete && walk.complete, atMs }
 }
 
 /** What is different from `before` now. Bytes of new states are handed to `keep`. */
@@ -92,7 +96,7 @@ async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promi
   // What an incomplete walk did not reach is not gone.
   const differences = compareWalks(first, second)
   const paths = [...differences.changed, ...differences.racy, ...differences.created, ...(second.complete ? differences.deleted : [])]
-  const seen = await seenOf(deps, paths, {
+  const seen = await seenOf(deps, before, paths, {
     before: path => before.known.get(path) ?? (first.files.has(path) || !first.complete ? unknown('not-saved') : absent),
     absentFolders: async path => parentsOf(path, deps.workspace).filter(folder => first.complete && !first.folders.has(folder)),
     byGit: () => false,
@@ -104,10 +108,9 @@ async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
   const now = await lookAtTrees(deps)
   const seen: Seen[] = []
   let head: Difference['head']
-  for (const { tree, look: old } of before.trees) {
-    const look = now.find(other => other.tree.root === tree.root)?.look
-    // A repository that is gone or broken now: its files are looked at one by one.
-    const fresh = look ?? { ...old, dirty: [...old.index.keys()], untracked: [] }
+  for (const { tree, look: old, rules } of before.trees) {
+    const found = now.find(other => other.tree.root === tree.root)
+    const fresh = found?.look ?? await lookWithoutGit(deps, tree, old)
     const moved = old.head !== fresh.head || old.ref !== fresh.ref
     if (moved) head ??= { from: old.head, to: fresh.head, ref: fresh.ref }
     const byIndex = new Set(changedIndexPaths(old, fresh))
@@ -117,18 +120,32 @@ async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
     const blobs = await cleanStates(deps, tree, old, clean)
     const gitNow = await cleanStates(deps, tree, fresh, moved ? [...byIndex].filter(path => fresh.index.has(path)) : [])
     // A file that ignore rules hid before looks new once they change; it was never ours to delete.
-    const rulesMoved = candidates.some(path => basename(path) === '.gitignore')
-    seen.push(...await seenOf(deps, candidates.map(path => join(tree.root, path)), {
+    const rulesMoved = found?.rules !== rules || candidates.some(path => basename(path) === '.gitignore')
+    const added = [...byIndex].filter(path => !old.index.has(path) && !dirtyThen.has(path))
+    // So does one that was put into the index all the same.
+    const ignored = await ignoredPaths(tree, added)
+    const gitThen = await cleanStates(deps, tree, old, moved ? [...byIndex].filter(path => old.index.has(path) && dirtyThen.has(path)) : [])
+    const nameOf = (path: string): string => path.slice(tree.root.length + 1)
+    seen.push(...await seenOf(deps, before, candidates.map(path => join(tree.root, path)), {
       before: async path => before.known.get(path) ?? blobs.get(path)
-        ?? (before.isComplete && !rulesMoved && await isBornSince(path, before.atMs) ? absent : unknown('not-saved')),
+        ?? (before.isComplete && !rulesMoved && !ignored.has(nameOf(path)) && await isBornSince(path, before.atMs) ? absent : unknown('not-saved')),
       absentFolders: path => youngFolders(path, deps.workspace, before.atMs),
-      byGit: (path, after) => {
-        const name = path.slice(tree.root.length + 1)
-        return moved && byIndex.has(name) && isCheckedOut(gitNow.get(path), after)
+      byGit: (path, was, after) => {
+        const name = nameOf(path)
+        // A change that was not committed is the user's; where git's move took it away, it is not explained by that.
+        const wasAsCommitted = !dirtyThen.has(name) || (old.index.has(name) && isCheckedOut(gitThen.get(path), was))
+        return moved && byIndex.has(name) && wasAsCommitted && isCheckedOut(gitNow.get(path), after)
       },
     }))
   }
   return { seen, isComplete: now.length >= before.trees.length, head }
+}
+
+/** A repository that is gone or broken now: whatever was written or removed since the look counts as a candidate. */
+async function lookWithoutGit(deps: LookDeps, tree: GitTree, old: GitLook): Promise<GitLook> {
+  const { files } = await walkFolder(deps.workspace, walkOptions(deps))
+  const found = [...files.keys()].filter(path => path.startsWith(`${tree.root}/`)).map(path => path.slice(tree.root.length + 1))
+  return { ...old, dirty: [...old.index.keys()], untracked: found.filter(path => !old.index.has(path)) }
 }
 
 /** Paths whose bytes git's own objects do not tell. */
@@ -137,20 +154,37 @@ const unsettled = (look: GitLook): readonly string[] => [...look.dirty, ...look.
 interface Ask {
   before(path: string): FileState | Promise<FileState>
   absentFolders(path: string): Promise<readonly string[]>
-  byGit(path: string, after: FileState): boolean
+  byGit(path: string, before: FileState, after: FileState): boolean
 }
 
-async function seenOf(deps: LookDeps, paths: readonly string[], ask: Ask): Promise<Seen[]> {
+async function seenOf(deps: LookDeps, { atMs, large }: Before, paths: readonly string[], ask: Ask): Promise<Seen[]> {
   const seen: Seen[] = []
   for (const path of paths) {
     if (isOurs(deps, path)) continue
     const after = await stateOf(deps, path)
     const was = withModeOf(await ask.before(path), after)
-    if (equal(was, after)) continue
+    const isSame = isTooLarge(was) && isTooLarge(after) ? await isUntouched(path, large.get(path)) : equal(was, after)
+    // Nobody saved it, and nobody touched it either: a change of the index or of ignore rules alone.
+    if (isSame || (isNotSaved(was) && await isOlderThan(path, atMs))) continue
     const absentFolders = was.kind === 'absent' ? await ask.absentFolders(path) : []
-    seen.push({ path, before: was, after, absentFolders, byGit: ask.byGit(path, after) })
+    seen.push({ path, before: was, after, absentFolders, byGit: ask.byGit(path, was, after) })
   }
   return seen
+}
+
+const isTooLarge = (state: FileState): boolean => state.kind === 'unknown' && state.reason === 'too-large'
+const isNotSaved = (state: FileState): boolean => state.kind === 'unknown' && state.reason === 'not-saved'
+
+/** Without a first look the file was as git had it, and is a candidate now because it is not. */
+async function isUntouched(path: string, then: Fingerprint | undefined): Promise<boolean> {
+  const now = await fingerprintOf(path).catch(() => undefined)
+  return then !== undefined && now !== undefined && sameFingerprint(then, now)
+}
+
+/** Every write, rename and change of a mode moves the ctime, and no program can set it. */
+async function isOlderThan(path: string, sinceMs: number): Promise<boolean> {
+  const stat = await lstat(path).catch(() => undefined)
+  return stat !== undefined && stat.ctimeMs < sinceMs - COARSE_CLOCK_MS
 }
 
 /** Two unknown states tell of no change; one of them does. */
@@ -182,14 +216,24 @@ async function cleanStates(deps: LookDeps, tree: GitTree, look: GitLook, paths: 
   const states = new Map<string, FileState>()
   const files = paths.filter(path => look.index.get(path)!.mode !== '160000')
   if (files.length === 0) return states
-  const converted = await convertedPaths(tree, look, files)
-  const blobs = await readBlobs(tree, files.filter(path => !converted.has(path)).map(path => look.index.get(path)!.oid))
+  const { converted, blobs } = await objectsOf(tree, look, files)
   for (const path of files) {
     const { mode, oid } = look.index.get(path)!
     const bytes = converted.has(path) ? undefined : blobs.get(oid)
     states.set(join(tree.root, path), bytes === undefined ? unknown('not-saved') : await blobState(deps, mode, bytes))
   }
   return states
+}
+
+/** A repository that is gone or broken now tells nothing: none of its objects can be had. */
+async function objectsOf(tree: GitTree, look: GitLook, files: readonly string[]) {
+  try {
+    const converted = await convertedPaths(tree, look, files)
+    return { converted, blobs: await readBlobs(tree, files.filter(path => !converted.has(path)).map(path => look.index.get(path)!.oid)) }
+  } catch (error) {
+    if (!(error instanceof GitFailure)) throw error
+    return { converted: new Set(files), blobs: new Map<string, Buffer>() }
+  }
 }
 
 async function blobState(deps: LookDeps, mode: string, bytes: Buffer): Promise<FileState> {
@@ -201,8 +245,9 @@ async function blobState(deps: LookDeps, mode: string, bytes: Buffer): Promise<F
 }
 
 /** Reads what the cache does not know or the store does not have, within the budget. */
-async function readStates(deps: LookDeps, paths: readonly string[], fromMs: number, walk?: Walk): Promise<{ known: Map<string, FileState>; isComplete: boolean }> {
+async function readStates(deps: LookDeps, paths: readonly string[], fromMs: number, walk?: Walk): Promise<Pick<Before, 'known' | 'large' | 'isComplete'>> {
   const known = new Map<string, FileState>()
+  const large = new Map<string, Fingerprint>()
   let newBytes = 0
   let isComplete = paths.length <= deps.budget.maxFiles
   for (const path of paths.slice(0, deps.budget.maxFiles)) {
@@ -215,9 +260,12 @@ async function readStates(deps: LookDeps, paths: readonly string[], fromMs: numb
     const seen = walk?.files.get(path)
     const remembered = seen === undefined ? undefined : deps.cache.known(path, seen)
     const isKept = remembered !== undefined && (remembered.kind !== 'file' || await deps.has(remembered.digest))
-    known.set(path, isKept ? remembered : await stateOf(deps, path, (bytes) => { newBytes += bytes }))
+    const state = isKept ? remembered : await stateOf(deps, path, (bytes) => { newBytes += bytes })
+    known.set(path, state)
+    const print = isTooLarge(state) ? seen ?? await fingerprintOf(path).catch(() => undefined) : undefined
+    if (print !== undefined) large.set(path, print)
   }
-  return { known, isComplete }
+  return { known, large, isComplete }
 }
 
 async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => void = () => {}): Promise<FileState> {
@@ -244,9 +292,21 @@ async function lookAtTrees(deps: LookDeps): Promise<readonly TreeLook[]> {
     const inner = await deps.treeOf(join(outer.root, path))
     if (inner === undefined || inner.root === outer.root) continue
     const innerLook = await unlessGitFails(lookAtTree(inner))
-    if (innerLook !== undefined) nested.push({ tree: inner, look: innerLook })
+    if (innerLook !== undefined) nested.push({ tree: inner, look: innerLook, rules: await rulesOf(deps, inner) })
   }
-  return [{ tree: outer, look }, ...nested]
+  return [{ tree: outer, look, rules: await rulesOf(deps, outer) }, ...nested]
+}
+
+/** Git's gitignore(5): besides each `.gitignore`, the repository's own list and the one that the settings name. */
+async function rulesOf(deps: LookDeps, { root, commonDir }: GitTree): Promise<string> {
+  const above = deps.workspace.startsWith(`${root}/`) ? [root, ...parentsOf(deps.workspace, root)] : []
+  const settings = process.env.XDG_CONFIG_HOME ?? join(homedir(), '.config')
+  const files = [
+    ...above.map(folder => join(folder, '.gitignore')), join(commonDir, 'info/exclude'), join(commonDir, 'config'),
+    join(homedir(), '.gitconfig'), join(settings, 'git/config'), join(settings, 'git/ignore'),
+  ]
+  const prints = await Promise.all(files.map(file => fingerprintOf(file).catch(() => undefined)))
+  return prints.map(print => (print === undefined ? '' : [print.ino, print.size, print.mtimeNs, print.ctimeNs].join(' '))).join('\n')
 }
 
 /** A repository that git cannot read is none: the caller looks at the folder, or says that it could not. */
@@ -271,13 +331,13 @@ function parentsOf(path: string, workspace: string): string[] {
   return parents
 }
 
-/** False for a file that is older than the look: it was there, and nobody saved it. The kernel's clock for birth times is coarse. */
+/** False for a file that is older than the look: it was there, and nobody saved it. The kernel's clock for times of files is coarse. */
 async function isBornSince(path: string, sinceMs: number): Promise<boolean> {
   const stat = await lstat(path).catch(() => undefined)
-  return stat === undefined || stat.birthtimeMs >= sinceMs - BIRTH_CLOCK_MS
+  return stat === undefined || stat.birthtimeMs >= sinceMs - COARSE_CLOCK_MS
 }
 
-const BIRTH_CLOCK_MS = 50
+const COARSE_CLOCK_MS = 50
 
 /** Git keeps no folders, so a folder counts as new when the disk says that it was made since. */
 async function youngFolders(path: string, workspace: string, sinceMs: number): Promise<readonly string[]> {
