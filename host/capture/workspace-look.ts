@@ -96,8 +96,10 @@ async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promi
   // What an incomplete walk did not reach is not gone.
   const differences = compareWalks(first, second)
   const paths = [...differences.changed, ...differences.racy, ...differences.created, ...(second.complete ? differences.deleted : [])]
+  const saved = contentsOf(before.known.values())
   const seen = await seenOf(deps, before, paths, {
-    before: path => before.known.get(path) ?? (first.files.has(path) || !first.complete ? unknown('not-saved') : absent),
+    before: async (path, after) => before.known.get(path)
+      ?? (first.complete && !first.files.has(path) && await isMade(path, after, before.atMs, saved) ? absent : unknown('not-saved')),
     absentFolders: async path => parentsOf(path, deps.workspace).filter(folder => first.complete && !first.folders.has(folder)),
     byGit: () => false,
   })
@@ -115,7 +117,10 @@ async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
     if (moved) head ??= { from: old.head, to: fresh.head, ref: fresh.ref }
     const byIndex = new Set(changedIndexPaths(old, fresh))
     const dirtyThen = new Set(unsettled(old))
+    // A nested repository that is one no more shows its files in the outer one, which knows nothing of them.
+    const inner = before.trees.flatMap(other => (other.tree.root.startsWith(`${tree.root}/`) ? [`${other.tree.root}/`] : []))
     const candidates = [...new Set([...dirtyThen, ...unsettled(fresh), ...byIndex])]
+      .filter(path => !inner.some(folder => join(tree.root, path).startsWith(folder)))
     const clean = candidates.filter(path => old.index.has(path) && !dirtyThen.has(path))
     const blobs = await cleanStates(deps, tree, old, clean)
     const gitNow = await cleanStates(deps, tree, fresh, moved ? [...byIndex].filter(path => fresh.index.has(path)) : [])
@@ -126,9 +131,10 @@ async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
     const ignored = await ignoredPaths(tree, added)
     const gitThen = await cleanStates(deps, tree, old, moved ? [...byIndex].filter(path => old.index.has(path) && dirtyThen.has(path)) : [])
     const nameOf = (path: string): string => path.slice(tree.root.length + 1)
+    const saved = contentsOf([...before.known.values(), ...blobs.values()])
     seen.push(...await seenOf(deps, before, candidates.map(path => join(tree.root, path)), {
-      before: async path => before.known.get(path) ?? blobs.get(path)
-        ?? (before.isComplete && !rulesMoved && !ignored.has(nameOf(path)) && await isBornSince(path, before.atMs) ? absent : unknown('not-saved')),
+      before: async (path, after) => before.known.get(path) ?? blobs.get(path)
+        ?? (before.isComplete && !rulesMoved && !ignored.has(nameOf(path)) && await isMade(path, after, before.atMs, saved) ? absent : unknown('not-saved')),
       absentFolders: path => youngFolders(path, deps.workspace, before.atMs),
       byGit: (path, was, after) => {
         const name = nameOf(path)
@@ -152,7 +158,7 @@ async function lookWithoutGit(deps: LookDeps, tree: GitTree, old: GitLook): Prom
 const unsettled = (look: GitLook): readonly string[] => [...look.dirty, ...look.unmerged, ...look.unwatched, ...look.untracked]
 
 interface Ask {
-  before(path: string): FileState | Promise<FileState>
+  before(path: string, after: FileState): FileState | Promise<FileState>
   absentFolders(path: string): Promise<readonly string[]>
   byGit(path: string, before: FileState, after: FileState): boolean
 }
@@ -162,7 +168,7 @@ async function seenOf(deps: LookDeps, { atMs, large }: Before, paths: readonly s
   for (const path of paths) {
     if (isOurs(deps, path)) continue
     const after = await stateOf(deps, path)
-    const was = withModeOf(await ask.before(path), after)
+    const was = withModeOf(await ask.before(path, after), after)
     const isSame = isTooLarge(was) && isTooLarge(after) ? await isUntouched(path, large.get(path)) : equal(was, after)
     // Nobody saved it, and nobody touched it either: a change of the index or of ignore rules alone.
     if (isSame || (isNotSaved(was) && await isOlderThan(path, atMs))) continue
@@ -330,6 +336,15 @@ function parentsOf(path: string, workspace: string): string[] {
   for (let folder = dirname(path); folder.startsWith(`${workspace}/`); folder = dirname(folder)) parents.unshift(folder)
   return parents
 }
+
+const contentOf = (state: FileState): string | undefined =>
+  state.kind === 'file' ? state.digest : state.kind === 'link' ? `-> ${state.target}` : undefined
+
+const contentsOf = (states: Iterable<FileState>): ReadonlySet<string | undefined> => new Set([...states].map(contentOf).filter(content => content !== undefined))
+
+/** A file keeps its birth time when it is moved; an old one that is none of those saved came from where nobody looked. */
+const isMade = async (path: string, after: FileState, sinceMs: number, saved: ReadonlySet<string | undefined>): Promise<boolean> =>
+  saved.has(contentOf(after)) || await isBornSince(path, sinceMs)
 
 /** False for a file that is older than the look: it was there, and nobody saved it. The kernel's clock for times of files is coarse. */
 async function isBornSince(path: string, sinceMs: number): Promise<boolean> {

@@ -32,6 +32,8 @@ const kinds: readonly (readonly [string, (world: World) => void])[] = [
 const opened = async (world: World, options: HostOptions = {}): Promise<Chat> => (await world.start(options)).open()
 const previewOf = async (chat: Chat, turn: number): Promise<Preview> => (await chat.host.ask('preview', { sessionId: chat.id, turn })).value
 const rowsOf = async (chat: Chat, turn: number) => (await previewOf(chat, turn)).rows.map(({ shown, action }) => `${action} ${shown}`)
+/** Times of files come from a coarser clock than ours. */
+const olderThanAnyLook = () => new Promise(resolve => { setTimeout(resolve, 120) })
 const tool = (name: string, args: object) => ({ tools: [[name, args]] as const })
 /** The workspace's files, without what git keeps for itself. */
 const filesOf = (world: World): Record<string, string> =>
@@ -170,8 +172,7 @@ describe.each(kinds)('a command in %s', (name, prepare) => {
     await expect.poll(() => world.read('a.txt'), { timeout: 5000 }).toBe('2\n')
     await chat.agent.whenIdle()
 
-    const { gaps } = await previewOf(chat, 1)
-    expect(gaps).toEqual([{ reason: 'job-running', count: 1, names: ['sleep 0.3; echo 2 > a.txt'] }])
+    await expect.poll(async () => (await previewOf(chat, 1))?.gaps, { timeout: 5000 }).toEqual([{ reason: 'job-running', count: 1, names: ['sleep 0.3; echo 2 > a.txt'] }])
   })
 
   it('of two sessions at once: what changed meanwhile is kept by default', async () => {
@@ -207,6 +208,101 @@ describe.each(kinds)('a command in %s', (name, prepare) => {
     await chat.command('/rollback 1')
 
     expect(filesOf(world)).toEqual(start)
+  })
+
+  it('that moves a file: it is back under its old name alone', async () => {
+    const world = aWorld({ 'a.txt': '1', 'd/x.txt': 'x', 'd/y.txt': 'y' })
+    symlinkSync('x.txt', join(world.ws, 'd/link'))
+    prepare(world)
+    const start = filesOf(world)
+    await olderThanAnyLook()
+    const chat = await opened(world)
+    await chat.turn('first', runs('mv a.txt b.txt; mv d e; cp -l b.txt c.txt'))
+
+    await chat.command('/rollback 1')
+
+    // Git tells nothing of folders, and the disk says that this one is old.
+    expect(filesOf(world)).toEqual(name === 'a plain folder' ? start : { ...start, e: 'folder' })
+  })
+
+  it('that moves a file in from where nobody looks never loses it', async () => {
+    const world = aWorld({ '.gitignore': '.env\nnode_modules/\n', 'node_modules/.env': 'secret', 'a.txt': '1' })
+    prepare(world)
+    await olderThanAnyLook()
+    const chat = await opened(world)
+    await chat.turn('first', runs('mv node_modules/.env env.bak; echo 2 > a.txt'))
+
+    await chat.command('/rollback 1')
+
+    expect(world.read('a.txt')).toBe('1')
+    expect(Object.values(world.tree())).toContain('secret')
+  })
+
+  it('that writes through a hard link: the file is as before, and the new name is named', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    prepare(world)
+    await olderThanAnyLook()
+    const chat = await opened(world)
+    await chat.turn('first', runs('ln a.txt b.txt; echo 2 > b.txt'))
+
+    const rows = await rowsOf(chat, 1)
+    await chat.command('/rollback 1')
+
+    // The name cannot be told from a file moved in from where nobody looked.
+    expect(rows).toEqual(['write a.txt', 'skip b.txt'])
+    expect(filesOf(world)).toEqual({ 'a.txt': '1', 'b.txt': '2\n' })
+  })
+
+  it('that makes a pipe ends, and the pipe is left alone', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    prepare(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('mkfifo pipe; echo 2 > a.txt'))
+
+    await chat.command('/rollback 1')
+
+    expect(world.read('a.txt')).toBe('1')
+    expect(statSync(join(world.ws, 'pipe')).isFIFO()).toBe(true)
+  })
+
+  it('field 33: that uses names in other scripts, with blanks and line breaks', async () => {
+    const names = ['公共函数.cpp', '日本語 ノート.txt', 'line\nbreak', ':(top)x', '-rf', 'back\\slash']
+    const world = aWorld(Object.fromEntries(names.map(path => [path, '1'])))
+    prepare(world)
+    const start = filesOf(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('for f in ./*; do echo 2 > "$f"; done; echo n > "neu ü\n.txt"; rm ./-rf'))
+
+    await chat.command('/rollback 1')
+
+    expect(filesOf(world)).toEqual(start)
+  })
+
+  it('beside another one of the same turn', async () => {
+    const world = aWorld({ 'a.txt': '1', 'b.txt': '1' })
+    prepare(world)
+    const start = filesOf(world)
+    const chat = await opened(world)
+    const both = ['echo 2 > a.txt; sleep 0.2; echo 3 > a.txt', 'sleep 0.1; rm b.txt; echo n > n.txt']
+    await chat.turn('first', { tools: both.map(command => ['bash', { command, description: 'Run' }] as const) })
+
+    expect((await previewOf(chat, 1)).gaps).toEqual([])
+    await chat.command('/rollback 1')
+
+    expect(filesOf(world)).toEqual(start)
+  })
+
+  it('after a user’s edit in the same turn takes the command’s change back to that edit', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    prepare(world)
+    const chat = await opened(world)
+    await chat.turn('first', 'one')
+    world.write('a.txt', 'mine')
+    await chat.turn('second', runs('echo theirs >> a.txt'))
+
+    await chat.command('/rollback 2')
+
+    expect(world.read('a.txt')).toBe('mine')
   })
 
   it('never lists or removes what ignore rules or the list of built folders leave out', async () => {
@@ -457,6 +553,46 @@ describe('a command in a repository inside the workspace', () => {
 
     expect(world.read('sub/x.txt')).toBe('1')
     expect(world.exists('sub/n.txt')).toBe(false)
+  })
+
+  it('that stops being one: its files are not taken for new ones', async () => {
+    const world = aWorld({ 'a.txt': '1', 'repo/x.txt': '1', 'repo/y.txt': '1' })
+    commitAll(join(world.ws, 'repo'))
+    git(world.ws, 'init', '-q')
+    git(world.ws, 'add', 'a.txt')
+    const chat = await opened(world)
+    await chat.turn('first', runs('rm -rf repo/.git; sed -i s/1/2/ repo/x.txt'))
+
+    expect(await rowsOf(chat, 1)).toEqual(['skip repo/x.txt'])
+    await chat.command('/rollback 1')
+    expect(filesOf(world)).toMatchObject({ 'repo/x.txt': '2', 'repo/y.txt': '1' })
+  })
+
+  it('that is removed whole: each of its files is named', async () => {
+    const world = aWorld({ 'a.txt': '1', 'repo/x.txt': '1', 'repo/u.txt': 'untracked' })
+    commitAll(join(world.ws, 'repo'))
+    git(join(world.ws, 'repo'), 'rm', '-q', '--cached', 'u.txt')
+    git(world.ws, 'init', '-q')
+    git(world.ws, 'add', 'a.txt')
+    const chat = await opened(world)
+    await chat.turn('first', runs('rm -rf repo'))
+
+    expect(await rowsOf(chat, 1)).toEqual(['recreate repo/u.txt', 'skip repo/x.txt'])
+    await chat.command('/rollback 1')
+    expect(world.read('repo/u.txt')).toBe('untracked')
+  })
+
+  it('field 37: that the workspace is a part of: what is beside the workspace is left alone', async () => {
+    const world = aWorld({ '.gitignore': '*.log\n', 'front/a': '1', 'back/b': '1', 'front/old.log': 'mine' })
+    commitAll(world.ws)
+    const host = await world.start()
+    const chat = await host.open('s1', { cwd: join(world.ws, 'front') })
+    await chat.turn('first', runs(`cd ${world.ws}/front; echo 2 > a; echo n > n; : > ../.gitignore; echo 2 > t; mv t old.log`))
+    world.write('back/b', 'mine')
+
+    await chat.command('/rollback 1')
+
+    expect(world.tree()).toMatchObject({ 'front/a': '1', 'back/b': 'mine', 'front/old.log': '2\n' })
   })
 
   it('that is cloned by the command is not taken apart', async () => {
