@@ -106,6 +106,12 @@ async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promi
   return { seen, isComplete: second.complete, head: undefined }
 }
 
+/** False when a repository came or went, or holds names that are not UTF-8: what changed there is not among the candidates. */
+function isWhole(then: readonly TreeLook[], now: readonly TreeLook[]): boolean {
+  const roots = (trees: readonly TreeLook[]) => trees.map(({ tree }) => tree.root).sort().join('\0')
+  return roots(then) === roots(now) && [...then, ...now].every(({ look }) => look.unreadableNames === 0)
+}
+
 async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
   const now = await lookAtTrees(deps)
   const seen: Seen[] = []
@@ -144,7 +150,7 @@ async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
       },
     }))
   }
-  return { seen, isComplete: now.length >= before.trees.length, head }
+  return { seen, isComplete: isWhole(before.trees, now), head }
 }
 
 /** A repository that is gone or broken now: whatever was written or removed since the look counts as a candidate. */

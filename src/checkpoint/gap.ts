@@ -5,7 +5,7 @@ const gapReasons = [
   'store-hole', // records that are missing or damaged
   'late', // changes after their turn had ended
   'command', // commands whose changes nobody looked for
-  'over-budget', // a workspace too large to be looked at whole around a command
+  'over-budget', // a workspace that could not be looked at whole around a command: a budget, a repository that came or went, names that are no text
   'too-large', // files over the size limit that changed while a command ran
   'unreadable', // files that could not be read while a command ran
   'job-running', // a command that went on in the background: what it changed later is not covered

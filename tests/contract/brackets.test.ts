@@ -191,4 +191,30 @@ describe('commands and git', () => {
   })
 })
 
+describe('what a look cannot see is said', () => {
+  it('a repository that a command made inside the work tree', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    git(world.ws, 'init', '-q')
+    git(world.ws, 'add', '-A')
+    git(world.ws, 'commit', '-qm', 'start')
+    const chat = await opened(world)
+    await chat.turn('first', runs('git init -q sub && echo x > sub/x.txt'))
+
+    expect((await previewOf(chat, 1)).gaps).toMatchObject([{ reason: 'over-budget', count: 1 }])
+    await chat.command('/rollback 1')
+    expect(world.read('sub/x.txt')).toBe('x\n')
+  })
+
+  it('a file whose name is no text', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    git(world.ws, 'init', '-q')
+    git(world.ws, 'add', '-A')
+    git(world.ws, 'commit', '-qm', 'start')
+    const chat = await opened(world)
+    await chat.turn('first', runs("printf x > \"$(printf 'n\\377')\""))
+
+    expect((await previewOf(chat, 1)).gaps).toMatchObject([{ reason: 'over-budget', count: 1 }])
+  })
+})
+
 const previewOf = async (chat: Chat, turn: number): Promise<Preview> => (await chat.host.ask('preview', { sessionId: chat.id, turn })).value

@@ -280,7 +280,7 @@ describe('what the preview says is not covered', () => {
 
     expect(gaps).toEqual([{ reason: 'over-budget', count: 2, names: ['sed -i s/1/2/ a.txt', 'rm b.txt'] }])
     expect(rows.filter(({ action }) => action !== 'none').every(({ action }) => action === 'skip')).toBe(true)
-    expect(text).toContain('2 commands ran in a workspace too large to be looked at whole: sed -i s/1/2/ a.txt, rm b.txt')
+    expect(text).toContain('2 commands ran in a workspace that could not be looked at whole: sed -i s/1/2/ a.txt, rm b.txt')
     expect(world.tree()).toEqual({ 'a.txt': '2', 'c.txt': '1' })
   })
 
