@@ -2,12 +2,13 @@ import { realpath } from 'node:fs/promises'
 import { MAX_GAP_NAMES, type Gap } from '../../src/checkpoint/gap.ts'
 import type { CallRef, ChangeEntry, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import { callLabel, toolKind } from '../../src/checkpoint/tool-table.ts'
-import { sessionId, type Digest } from '../../src/ids.ts'
+import { sessionId } from '../../src/ids.ts'
 import { watchKey } from '../../src/ledger/ledger.ts'
 import type { Health } from '../dsh/health.ts'
 import type { ForeignExecution, ForeignSession, ForeignSessions } from '../dsh/host-types.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import { bookOn, type Booking } from './attribution.ts'
+import { makeBlobBatch, StoreFailed } from './blob-batch.ts'
 import { makeStateCache, type StateCache } from './fingerprint.ts'
 import { closeGitTree, openGitTree, type GitTree } from './git-index.ts'
 import { lookAfter, lookBefore, type Before, type LookBudget, type LookDeps, type Seen } from './workspace-look.ts'
@@ -47,9 +48,6 @@ interface OpenBracket {
   overlapped: boolean
 }
 
-/** The store could not take a file's bytes. */
-class StoreFailed extends Error {}
-
 /** One set of remembered states per workspace, shared by the sessions that work in it. */
 export function makeBrackets(deps: BracketDeps): Brackets {
   const caches = new Map<string, StateCache>()
@@ -72,11 +70,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
     return {
       workspace, cache, maxFileBytes: deps.maxFileBytes, budget: deps.budget,
       dshHome: deps.dshHome, now: deps.now, treeOf,
-      has: (digest: Digest) => journal.hasBlob(digest),
-      keep: async (digest, bytes) => {
-        const stored = await journal.append({ entries: [], blobs: [{ digest, bytes }] })
-        if (!stored.ok) throw new StoreFailed(stored.failure.facts.detail?.toString() ?? stored.failure.code)
-      },
+      ...makeBlobBatch(journal),
     }
   }
 

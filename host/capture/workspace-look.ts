@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
 import type { Digest } from '../../src/ids.ts'
 import { digestOf } from '../digest.ts'
+import type { BlobBatch } from './blob-batch.ts'
 import { observePath } from './observe.ts'
 import { fingerprintOf, sameFingerprint, type Fingerprint, type StateCache } from './fingerprint.ts'
 import { defaultIgnore } from '../../src/checkpoint/ignore-list.ts'
@@ -18,7 +19,7 @@ export interface LookBudget {
   readonly maxMs: number
 }
 
-export interface LookDeps {
+export interface LookDeps extends BlobBatch {
   /** Real path of the workspace. */
   readonly workspace: string
   readonly cache: StateCache
@@ -28,9 +29,6 @@ export interface LookDeps {
   treeOf(folder: string): Promise<GitTree | undefined>
   /** Absolute; never looked into. */
   readonly dshHome: string
-  /** Puts bytes into the session's store unless they are there; durable before the command starts. */
-  keep(digest: Digest, bytes: Uint8Array): Promise<void>
-  has(digest: Digest): Promise<boolean>
   now(): number
 }
 
@@ -74,6 +72,12 @@ export interface Difference {
 
 /** Undefined where a workspace may not be looked at: the root of the disk, the home folder or a folder above it. */
 export async function lookBefore(deps: LookDeps): Promise<Before | undefined> {
+  const before = await lookAround(deps)
+  await deps.settle()
+  return before
+}
+
+async function lookAround(deps: LookDeps): Promise<Before | undefined> {
   const atMs = deps.now()
   const trees = await lookAtTrees(deps)
   if (trees.length > 0) {
@@ -88,7 +92,9 @@ export async function lookBefore(deps: LookDeps): Promise<Before | undefined> {
 
 /** What is different from `before` now. Bytes of new states are handed to `keep`. */
 export async function lookAfter(deps: LookDeps, before: Before): Promise<Difference> {
-  return before.walk === undefined ? afterInGit(deps, before) : afterInFolder(deps, before, before.walk)
+  const difference = await (before.walk === undefined ? afterInGit(deps, before) : afterInFolder(deps, before, before.walk))
+  await deps.settle()
+  return difference
 }
 
 async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promise<Difference> {
