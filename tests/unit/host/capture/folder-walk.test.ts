@@ -114,12 +114,12 @@ describe('refuses', () => {
   const refused = { complete: false, why: 'refused-root' }
 
   test('the top of the disk, the home folder and folders above it, before it looks at anything', async () => {
-    await lay('home/me/work/a')
+    await lay('home/me/project/a')
     const home = w.at('home/me')
     const fs: WalkFileSystem = { ...nodeWalkFileSystem, readdir: () => { throw new Error('listed') } }
 
     for (const root of ['/', home, w.at('home'), w.root]) expect(await walk({ home }, fs, root), root).toMatchObject(refused)
-    expect((await walk({ home }, undefined, w.at('home/me/work'))).files.size).toBe(1)
+    expect((await walk({ home }, undefined, w.at('home/me/project'))).files.size).toBe(1)
   })
 
   test('a home folder under its other name', async () => {
