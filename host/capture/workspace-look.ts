@@ -37,6 +37,8 @@ interface TreeLook {
   readonly look: GitLook
   /** Versions of the files that say what git ignores, apart from those that are listed themselves. */
   readonly rules: string
+  /** A repository inside it could not be looked at, or there were too many: what changes there is not seen. */
+  readonly hasUnseen: boolean
 }
 
 /** The workspace before a command. Every state in `known` has its bytes in the store. */
@@ -112,10 +114,10 @@ async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promi
   return { seen, isComplete: second.complete, head: undefined }
 }
 
-/** False when a repository came or went, or holds names that are not UTF-8: what changed there is not among the candidates. */
+/** False when a repository came or went, could not be looked at, or holds names that are not UTF-8: what changed there is not among the candidates. */
 function isWhole(then: readonly TreeLook[], now: readonly TreeLook[]): boolean {
   const roots = (trees: readonly TreeLook[]) => trees.map(({ tree }) => tree.root).sort().join('\0')
-  return roots(then) === roots(now) && [...then, ...now].every(({ look }) => look.unreadableNames === 0)
+  return roots(then) === roots(now) && [...then, ...now].every(({ look, hasUnseen }) => look.unreadableNames === 0 && !hasUnseen)
 }
 
 async function afterInGit(deps: LookDeps, before: Before): Promise<Difference> {
@@ -299,20 +301,27 @@ async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => 
   return found.state
 }
 
-/** The work tree the workspace lies in and the repositories nested in it, one level deep. */
+/** The work tree the workspace lies in and the repositories nested in it, at any depth; none where git cannot read the outer one. */
 async function lookAtTrees(deps: LookDeps): Promise<readonly TreeLook[]> {
-  const outer = await deps.treeOf(deps.workspace)
-  const look = outer === undefined ? undefined : await unlessGitFails(lookAtTree(outer))
-  if (outer === undefined || look === undefined) return []
-  const submodules = [...look.index].filter(([, { mode }]) => mode === '160000').map(([path]) => path)
-  const nested: TreeLook[] = []
-  for (const path of [...look.nested, ...submodules].slice(0, MAX_NESTED)) {
-    const inner = await deps.treeOf(join(outer.root, path))
-    if (inner === undefined || inner.root === outer.root) continue
-    const innerLook = await unlessGitFails(lookAtTree(inner))
-    if (innerLook !== undefined) nested.push({ tree: inner, look: innerLook, rules: await rulesOf(deps, inner) })
+  const trees: TreeLook[] = []
+  const folders = [deps.workspace]
+  for (const folder of folders) {
+    const tree = await deps.treeOf(folder)
+    // A submodule that is not checked out is an empty folder of the tree around it.
+    if (tree !== undefined && trees.some(other => other.tree.root === tree.root)) continue
+    const look = tree === undefined ? undefined : await unlessGitFails(lookAtTree(tree))
+    if (tree === undefined || look === undefined) {
+      if (trees.length === 0) return []
+      trees[0] = { ...trees[0]!, hasUnseen: true }
+      continue
+    }
+    const submodules = [...look.index].filter(([, { mode }]) => mode === '160000').map(([path]) => path)
+    const inside = [...look.nested, ...submodules].map(path => join(tree.root, path))
+    const room = MAX_TREES - folders.length
+    folders.push(...inside.slice(0, Math.max(room, 0)))
+    trees.push({ tree, look, rules: await rulesOf(deps, tree), hasUnseen: inside.length > room })
   }
-  return [{ tree: outer, look, rules: await rulesOf(deps, outer) }, ...nested]
+  return trees
 }
 
 /** Git's gitignore(5): besides each `.gitignore`, the repository's own list and the one that the settings name. */
@@ -337,8 +346,8 @@ async function unlessGitFails(look: Promise<GitLook>): Promise<GitLook | undefin
   }
 }
 
-/** Repositories inside the workspace's own that are looked at as well. */
-const MAX_NESTED = 20
+/** Repositories of one workspace that are looked at; each costs some git processes around every command. */
+const MAX_TREES = 20
 
 const isOurs = (deps: LookDeps, path: string): boolean => path === deps.dshHome || path.startsWith(`${deps.dshHome}/`)
 

@@ -205,6 +205,30 @@ describe('what a look cannot see is said', () => {
     expect(world.read('sub/x.txt')).toBe('x\n')
   })
 
+  it('more repositories inside the work tree than are looked at', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    git(world.ws, 'init', '-q')
+    for (let at = 0; at < 21; at++) {
+      mkdirSync(join(world.ws, `r${at}`))
+      git(join(world.ws, `r${at}`), 'init', '-q')
+    }
+    const chat = await opened(world)
+    await chat.turn('first', runs('echo 2 > a.txt; for d in r*; do echo x > $d/x.txt; done'))
+
+    expect((await previewOf(chat, 1)).gaps).toMatchObject([{ reason: 'over-budget', count: 1 }])
+  })
+
+  it('a repository in a repository in the work tree is looked at, and gives no gap', async () => {
+    const world = aWorld({ 'a.txt': '1', 'r/b.txt': '1', 'r/s/c.txt': '1' })
+    for (const folder of ['', 'r', 'r/s']) git(join(world.ws, folder), 'init', '-q')
+    const chat = await opened(world)
+    await chat.turn('first', runs('echo 2 | tee a.txt r/b.txt r/s/c.txt'))
+
+    const { gaps, rows } = await previewOf(chat, 1)
+    expect(gaps).toEqual([])
+    expect(rows.map(({ shown, action }) => [shown, action])).toEqual([['a.txt', 'write'], ['r/b.txt', 'write'], ['r/s/c.txt', 'write']])
+  })
+
   it('a file whose name is no text', async () => {
     const world = aWorld({ 'a.txt': '1' })
     git(world.ws, 'init', '-q')
