@@ -190,6 +190,8 @@ function entrySummary(entry: JournalEntry): string {
       return `change ${entry.path}: ${stateSummary(entry.before)} -> ${stateSummary(entry.after)} (turn ${entry.turn.number}, ${entry.id})`
     case 'bracket':
       return `bracket ${entry.call.tool} ${JSON.stringify(entry.words)} by ${entry.how} (turn ${entry.turn.number})`
+    case 'outside':
+      return `outside ${entry.path}: ${stateSummary(entry.state)}`
     case 'seen':
       return `seen ${entry.call.tool} ${entry.call.callId} (turn ${entry.turn.number})`
     case 'op-begin':

@@ -1,5 +1,4 @@
 import { realpath } from 'node:fs/promises'
-import { MAX_GAP_NAMES, type Gap } from '../../src/checkpoint/gap.ts'
 import type { CallRef, ChangeEntry, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import { callLabel, toolKind } from '../../src/checkpoint/tool-table.ts'
 import { sessionId } from '../../src/ids.ts'
@@ -116,7 +115,9 @@ export function makeBrackets(deps: BracketDeps): Brackets {
       }))
       const stored = await deps.journalOf(booking.root).append({
         entries: [...changes, {
-          kind: 'bracket', turn: booking.turn, call, words, how: before.how, gaps: gapsOf(seen, before.isComplete && isComplete, words, wentOn), atMs,
+          kind: 'bracket', turn: booking.turn, call, words, how: before.how, atMs,
+          gaps: before.isComplete && isComplete ? [] : [{ reason: 'over-budget' as const, count: 1, names: [words] }],
+          ...(wentOn ? { job: 'running' as const } : {}),
           ...(head === undefined ? {} : { head: compact(head) }),
         }],
       })
@@ -138,19 +139,6 @@ function doubtOf({ byGit }: Seen, overlapped: boolean, tookMs: number): Pick<Cha
   if (overlapped) return { doubt: 'overlap' }
   return tookMs > LONG_MS ? { doubt: 'long' } : {}
 }
-
-function gapsOf(seen: readonly Seen[], isComplete: boolean, words: string, wentOn: boolean): Gap[] {
-  const lost = (reason: 'too-large' | 'unreadable') => seen.filter(change => [change.before, change.after]
-    .some(state => state.kind === 'unknown' && state.reason === reason)).map(({ path }) => path)
-  return [
-    gap('over-budget', isComplete ? [] : [words]),
-    gap('too-large', lost('too-large')),
-    gap('unreadable', lost('unreadable')),
-    gap('job-running', wentOn ? [words] : []),
-  ].filter(({ count }) => count > 0)
-}
-
-const gap = (reason: Gap['reason'], names: readonly string[]): Gap => ({ reason, count: names.length, names: names.slice(0, MAX_GAP_NAMES) })
 
 const compact = (head: { from: string | undefined; to: string | undefined; ref: string | undefined }) =>
   Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)) as { from?: string; to?: string; ref?: string }

@@ -56,7 +56,9 @@ export async function draftRollback(deps: RollbackDeps, { session, agent, turn, 
   const { startSeq } = target.turn
   const plan = scope === 'conversation'
     ? { rows: [], folders: [] }
-    : planRestore(records.value.ledger, startSeq, await lookAtAll(deps, pathsInSpan(records.value.ledger, startSeq)), putBack, records.value.distrustedFrom(startSeq))
+    : planRestore(records.value.ledger, startSeq, {
+        current: await lookAtAll(deps, pathsInSpan(records.value.ledger, startSeq)), putBack, distrusted: records.value.distrustedFrom(startSeq),
+      })
   const gaps = coverageGaps({
     session: idOf(session), turns: conversation.turns, startSeq, ledger: records.value.ledger, hasHoles: records.value.hasHoleFrom(startSeq),
   })
@@ -120,6 +122,8 @@ export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent 
     rows: plan.rows.map(row => previewRow(row, workspace)),
     folders: plan.folders.map(folder => shownPath(folder, workspace)),
     gaps: [...draft.gaps],
+    hasCommands: false,
+    gitMoves: [],
     queued: agent === undefined ? [] : [...queuedPrompts(agent)],
     untouched: [...new Set(untouched)],
     prompt: { text: prompt?.text ?? '', images: [...prompt?.images ?? []] },

@@ -147,6 +147,8 @@ function belowSeed(entries: readonly JournalEntry[], length: Seq, madeAtMs: numb
       case 'change':
       case 'bracket':
       case 'seen': return entry.turn.startSeq < length
+      // Tells of the path at a moment, whoever's turn it was.
+      case 'outside': return madeAtMs !== undefined && entry.atMs <= madeAtMs
       default: return ops.has(entry.op)
     }
   })

@@ -1,7 +1,7 @@
 import type { Ledger, StandingOp } from '../../src/ledger/ledger.ts'
 import type { SessionId } from '../../src/ids.ts'
 import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
-import { uncoveredCommands } from '../../src/checkpoint/coverage.ts'
+import { gapsByTurn, uncoveredCommands } from '../../src/checkpoint/coverage.ts'
 import type { LogEvent } from '../../src/turn/log-event.ts'
 import { readConversation, turnState } from '../../src/turn/rollback-target.ts'
 import { titleOf } from './draft.ts'
@@ -11,6 +11,7 @@ export function timelineOf(session: SessionId, events: readonly LogEvent[], ledg
   const conversation = readConversation(events)
   const files = filesByTurn(ledger)
   const uncovered = uncoveredCommands(session, ledger)
+  const gaps = gapsByTurn({ session, turns: conversation.turns, ledger })
   return {
     turns: conversation.turns.toReversed().map(turn => ({
       turn: turn.number, startSeq: turn.startSeq, title: titleOf(turn), atMs: turn.atMs,
@@ -18,6 +19,7 @@ export function timelineOf(session: SessionId, events: readonly LogEvent[], ledg
       state: turnState(conversation, turn),
       files: files.get(turn.startSeq)?.size ?? 0,
       commands: uncovered(turn).length,
+      gaps: [...gaps.get(turn.startSeq) ?? []],
     })),
     ops: ledger.ops.toReversed().map(summaryOf),
   }

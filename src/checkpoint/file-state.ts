@@ -16,12 +16,15 @@ export const unknownReasons = [
 ] as const
 export type UnknownReason = (typeof unknownReasons)[number]
 
-/** What a path was at one moment. `mode` holds the permission bits only (`st_mode & 0o7777`). */
+/**
+ * What a path was at one moment. `mode` holds the permission bits only (`st_mode & 0o7777`); of a folder it is
+ * what a new one in its place gets, and no part of what makes two states the same.
+ */
 export type FileState =
   | { readonly kind: 'absent' }
   | { readonly kind: 'file'; readonly digest: Digest; readonly bytes: number; readonly mode: number }
   | { readonly kind: 'link'; readonly target: string }
-  | { readonly kind: 'folder' }
+  | { readonly kind: 'folder'; readonly mode?: number | undefined }
   | { readonly kind: 'unknown'; readonly reason: UnknownReason }
 
 export const absent: FileState = { kind: 'absent' }
@@ -44,11 +47,12 @@ export function sameState(a: FileState, b: FileState): boolean {
 
 const DigestSchema = v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/), v.transform(digest))
 const count = v.pipe(v.number(), v.integer(), v.minValue(0))
+const Mode = v.pipe(count, v.maxValue(0o7777))
 
 export const FileStateSchema = v.variant('kind', [
   v.object({ kind: v.literal('absent') }),
-  v.object({ kind: v.literal('file'), digest: DigestSchema, bytes: count, mode: v.pipe(count, v.maxValue(0o7777)) }),
+  v.object({ kind: v.literal('file'), digest: DigestSchema, bytes: count, mode: Mode }),
   v.object({ kind: v.literal('link'), target: v.string() }),
-  v.object({ kind: v.literal('folder') }),
+  v.object({ kind: v.literal('folder'), mode: v.optional(Mode) }),
   v.object({ kind: v.literal('unknown'), reason: v.picklist(unknownReasons) }),
 ])

@@ -41,6 +41,7 @@ export const doubts = [
   'long', // it ran for long, and somebody may have saved a file meanwhile
   'overlap', // another session's command ran in the same workspace meanwhile
   'git-moved', // the command moved HEAD, and git explains the change
+  'late', // the command went on in the background, and this was seen in a look after its own
 ] as const
 
 /** A path that changed between the looks before and after a command. Its bytes before are in the store. */
@@ -58,7 +59,11 @@ const ChangeSchema = v.object({
   atMs: int,
 })
 
-/** A command that was looked at from before to after; written after its `change` entries. `words`: what it is known by. */
+/**
+ * A command that was looked at from before to after; written after its `change` entries. `words`: what it is
+ * known by. A command that goes on in the background has one with `job` `running`, and another when a later
+ * look has closed it: `ended`, or `cut` when that look came before the job's end.
+ */
 const BracketSchema = v.object({
   kind: v.literal('bracket'),
   turn: TurnRefSchema,
@@ -66,13 +71,19 @@ const BracketSchema = v.object({
   words: v.string(),
   how: v.picklist(['git', 'walk']),
   gaps: v.array(GapSchema),
-  /** git: where HEAD was and is, when it moved */
-  head: v.optional(v.object({ from: v.optional(v.string()), to: v.optional(v.string()), ref: v.optional(v.string()) })),
+  job: v.optional(v.picklist(['running', 'ended', 'cut'])),
+  /** git: where HEAD was and is, when it moved; without a ref it was or is detached */
+  head: v.optional(v.object({
+    from: v.optional(v.string()), to: v.optional(v.string()), fromRef: v.optional(v.string()), ref: v.optional(v.string()),
+  })),
   atMs: int,
 })
 
-/** A call that was watched from start to end and announced no write: proof of coverage, not a change. */
-const SeenSchema = v.object({ kind: v.literal('seen'), turn: TurnRefSchema, call: CallRefSchema, atMs: int })
+/** A path of the ledger was found in a state that no call of ours left; its bytes are in the store. */
+const OutsideSchema = v.object({ kind: v.literal('outside'), path, state: FileStateSchema, atMs: int })
+
+/** A call that was watched from start to end and announced no write: proof of coverage, not a change. `ran` false: it was refused before its body. */
+const SeenSchema = v.object({ kind: v.literal('seen'), turn: TurnRefSchema, call: CallRefSchema, ran: v.optional(v.literal(false)), atMs: int })
 
 /** One path of an op. `was` is the rescue: its bytes are in the store before anything is written. `temp` is the sibling the new bytes are written to. */
 const OpRowSchema = v.object({
@@ -161,10 +172,11 @@ const OpTakenBackSchema = v.object({
 })
 
 export const JournalEntrySchema = v.variant('kind', [
-  BeforeSchema, AfterSchema, ChangeSchema, BracketSchema, SeenSchema, OpBeginSchema, OpAppliedSchema, OpDoneSchema, OpTakenBackSchema,
+  BeforeSchema, AfterSchema, ChangeSchema, BracketSchema, OutsideSchema, SeenSchema, OpBeginSchema, OpAppliedSchema, OpDoneSchema, OpTakenBackSchema,
 ])
 export type JournalEntry = v.InferOutput<typeof JournalEntrySchema>
 export type ChangeEntry = v.InferOutput<typeof ChangeSchema>
+export type OutsideEntry = v.InferOutput<typeof OutsideSchema>
 export type BracketEntry = v.InferOutput<typeof BracketSchema>
 export type OpBeginEntry = v.InferOutput<typeof OpBeginSchema>
 export type OpDoneEntry = v.InferOutput<typeof OpDoneSchema>

@@ -1,5 +1,5 @@
 import { sameState, type FileState } from '../checkpoint/file-state.ts'
-import type { BracketEntry, CallRef, ChangeEntry, JournalEntry, OpBeginEntry, OpDoneEntry, Outcome, TurnRef } from '../checkpoint/journal-entry.ts'
+import type { BracketEntry, CallRef, ChangeEntry, JournalEntry, OpBeginEntry, OpDoneEntry, Outcome, OutsideEntry, TurnRef } from '../checkpoint/journal-entry.ts'
 import type { OpId, Seq } from '../ids.ts'
 
 /** One call's change of one path. `after` is undefined when the process died before the second look. */
@@ -36,6 +36,8 @@ export interface StandingOp {
 export interface BookedCall {
   readonly turn: TurnRef
   readonly call: CallRef
+  /** False for a call that was refused before its body. */
+  readonly ran?: false | undefined
 }
 
 export interface Ledger {
@@ -49,8 +51,10 @@ export interface Ledger {
   /** Calls that announced no write, and calls booked on a turn that had already ended. */
   readonly seen: readonly BookedCall[]
   readonly late: readonly BookedCall[]
-  /** Commands that were looked at, oldest first. */
+  /** Commands that were looked at, oldest first; one that went on in the background may have several. */
   readonly brackets: readonly BracketEntry[]
+  /** States of our paths that no call of ours left, oldest first: somebody else's, never booked on a turn. */
+  readonly outside: ReadonlyMap<string, readonly OutsideEntry[]>
 }
 
 /** Names a call over all sessions: call ids repeat in forks. */
@@ -79,6 +83,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   const seen: BookedCall[] = []
   const late: BookedCall[] = []
   const brackets: BracketEntry[] = []
+  const outside = new Map<string, OutsideEntry[]>()
 
   for (const entry of entries) {
     switch (entry.kind) {
@@ -113,6 +118,9 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         if (entry.turn.late === true) late.push(entry)
         brackets.push(entry)
         break
+      case 'outside':
+        outside.set(entry.path, [...outside.get(entry.path) ?? [], entry])
+        break
       case 'seen':
         watched.add(watchKey(entry.call.sessionId, entry.call.callId))
         seen.push(entry)
@@ -138,7 +146,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   }
   const paths = [...stories].filter(([, ids]) => ids.length > 0)
     .map(([path, ids]): [string, PathLedger] => [path, { path, records: ids.map(id => records.get(id)!) }])
-  return { paths: new Map(paths), ops: standing(finished), open: [...begun.values()], watched, seen, late, brackets }
+  return { paths: new Map(paths), ops: standing(finished), open: [...begun.values()], watched, seen, late, brackets, outside }
 
   /** In place, because a file may have thousands of records; nobody else holds a story of this map. */
   function addTo(path: string, id: string): void {

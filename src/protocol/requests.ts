@@ -40,6 +40,8 @@ export const TurnRowSchema = v.object({
   files: count,
   /** Shell and other commands whose changes are not covered. */
   commands: count,
+  /** What of it nobody can vouch for, one per reason. */
+  gaps: v.array(GapSchema),
 })
 export type TurnRow = v.InferOutput<typeof TurnRowSchema>
 
@@ -60,7 +62,7 @@ export const OpSummarySchema = v.object({
 export type OpSummary = v.InferOutput<typeof OpSummarySchema>
 
 /** Why a path is a conflict; default `keep`. */
-const conflictKinds = ['changed-since', 'edited-between', 'shared', 'git-moved', 'cut-off'] as const
+const conflictKinds = ['changed-since', 'edited-between', 'other-session', 'shared', 'git-moved', 'cut-off'] as const
 const ConflictSchema = v.picklist(conflictKinds)
 const planActions = ['write', 'recreate', 'delete', 'none', 'keep', 'skip'] as const
 export const PreviewRowSchema = v.object({
@@ -75,11 +77,25 @@ export const PreviewRowSchema = v.object({
   /** `shell`: changed while a command ran; no call named it. */
   origin: v.picklist(['tool', 'shell']),
   skip: v.optional(v.string()),
+  /** First words of the commands during which it changed, each once. */
+  commands: v.optional(v.array(v.string())),
   goal: FileStateSchema,
   current: FileStateSchema,
   turns: v.array(turnNumber),
 })
 export type PreviewRow = v.InferOutput<typeof PreviewRowSchema>
+
+/** `advice`: a git command that undoes the move; we never run it. Refs are short names, undefined when detached. */
+export const GitMoveSchema = v.object({
+  turn: turnNumber,
+  words: v.string(),
+  from: v.optional(v.string()),
+  to: v.optional(v.string()),
+  fromRef: v.optional(v.string()),
+  toRef: v.optional(v.string()),
+  advice: v.optional(v.string()),
+})
+export type GitMove = v.InferOutput<typeof GitMoveSchema>
 
 export const PreviewSchema = v.object({
   /** Hash of everything the preview rests on; a plan made from another state of the world is refused. */
@@ -95,6 +111,10 @@ export const PreviewSchema = v.object({
   /** Empty folders made in the span that will go, as shown. */
   folders: v.array(v.string()),
   gaps: v.array(GapSchema),
+  /** True when commands ran: what git or the ignore list hides was not looked at around them. */
+  hasCommands: v.boolean(),
+  /** Moves of HEAD by commands of these turns, oldest first. */
+  gitMoves: v.array(GitMoveSchema),
   /** First words of messages that wait in the queue and will run after the rollback. */
   queued: v.array(v.string()),
   /** Session state named as not rolled back: keys of locales `untouched.<key>`. */

@@ -7,6 +7,7 @@ import { inSpan, type CallRecord, type Ledger, type StandingOp } from '../ledger
 export type Conflict =
   | 'changed-since' // it is not what the session's last call left
   | 'edited-between' // somebody changed it between two calls of the span
+  | 'other-session' // another session in this workspace changed it since, or between two calls of the span
   | 'shared' // it changed while a command ran, and somebody else may have done it
   | 'git-moved' // the command moved HEAD, and git explains the change
   | 'cut-off' // the process died during a call, so what that call left was never seen
@@ -46,28 +47,38 @@ export interface RestorePlan {
 export const pathsInSpan = (ledger: Ledger, startSeq: Seq): readonly string[] =>
   [...ledger.paths.values()].filter(path => inSpan(path, startSeq).length > 0).map(path => path.path).sort()
 
-/**
- * Decides, per path, how the files get back to before the turn that starts at `startSeq`.
- * `current` holds a state for every path of `pathsInSpan`; `putBack` names conflict paths that the
- * user wants back all the same. `distrusted` holds record ids that a hole in the journal comes before:
- * where such a record is a path's first of the span, an earlier one may be lost and the state to go back to is unknown.
- */
-export function planRestore(
-  ledger: Ledger,
-  startSeq: Seq,
-  current: ReadonlyMap<string, FileState>,
-  putBack: ReadonlySet<string>,
-  distrusted: ReadonlySet<string> = new Set(),
-): RestorePlan {
+/** What another session of the same workspace did to a path, by its own records. */
+export interface OtherWrite {
+  readonly after: FileState | undefined
+  readonly atMs: number
+}
+
+/** The world beside the ledger. */
+export interface Findings {
+  /** A state for every path of `pathsInSpan`. */
+  readonly current: ReadonlyMap<string, FileState>
+  /** Conflict paths that the user wants back all the same. */
+  readonly putBack?: ReadonlySet<string> | undefined
+  /**
+   * Ids of records that a hole in the journal comes before: where such a record is a path's first of the
+   * span, an earlier one may be lost and the state to go back to is unknown.
+   */
+  readonly distrusted?: ReadonlySet<string> | undefined
+  /** Writes of other sessions, by path. */
+  readonly others?: ReadonlyMap<string, readonly OtherWrite[]> | undefined
+}
+
+/** Decides, per path, how the files get back to before the turn that starts at `startSeq`. */
+export function planRestore(ledger: Ledger, startSeq: Seq, { current, putBack, distrusted, others }: Findings): RestorePlan {
   const rows = pathsInSpan(ledger, startSeq).map((path): PlanRow => {
     const records = inSpan(ledger.paths.get(path)!, startSeq)
     const now = stateOf(current, path)
     const first = records[0]!
-    const goal = distrusted.has(first.id) ? unknown('record-lost') : first.before
-    const conflict = conflictOf(records, now)
+    const goal = distrusted?.has(first.id) === true ? unknown('record-lost') : first.before
+    const conflict = conflictOf(records, now, others?.get(path) ?? [])
     const turns = [...new Set(records.map(record => record.turn.number))]
     const origin = records.some(record => record.origin === 'tool') ? 'tool' : 'shell'
-    return { path, goal, current: now, conflict, turns, origin, decision: decide(goal, now, conflict, putBack.has(path)) }
+    return { path, goal, current: now, conflict, turns, origin, decision: decide(goal, now, conflict, putBack?.has(path) === true) }
   })
   const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
   return { rows, folders: madeFolders(ledger, startSeq, gone.map(row => row.path)) }
@@ -118,15 +129,19 @@ function decide(goal: FileState, now: FileState, conflict: Conflict | undefined,
 }
 
 /** The last call's end says what should be there; a call that found something else than the one before it left tells of an edit between. */
-function conflictOf(records: readonly CallRecord[], now: FileState): Conflict | undefined {
-  const end = leftBy(records.at(-1)!, now)
+function conflictOf(records: readonly CallRecord[], now: FileState, others: readonly OtherWrite[]): Conflict | undefined {
+  const last = records.at(-1)!
+  const end = leftBy(last, now)
   if (!isSeen(end)) return 'cut-off'
+  if (others.some(({ atMs }) => atMs > last.atMs)) return 'other-session'
   if (!sameState(end, now)) return 'changed-since'
   const pairs = records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
   if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
-  if (pairs.some(({ left, found }) => !sameState(left!, found))) return 'edited-between'
+  const breaks = pairs.filter(({ left, found }) => !sameState(left!, found))
+  if (breaks.some(({ found }) => others.some(({ after }) => after !== undefined && sameState(after, found)))) return 'other-session'
+  if (breaks.length > 0) return 'edited-between'
   const doubts = new Set(records.map(record => record.doubt))
-  return doubts.has('git-moved') ? 'git-moved' : doubts.has('long') || doubts.has('overlap') ? 'shared' : undefined
+  return doubts.has('git-moved') ? 'git-moved' : doubts.has('long') || doubts.has('overlap') || doubts.has('late') ? 'shared' : undefined
 }
 
 /** What a call left. One that was cut off, after which the path is `found` as the call had found it, did not write. */

@@ -38,6 +38,8 @@ export function aPreview(more: Partial<Preview> = {}): Preview {
     rows: [aRow('a.txt', 'write'), aRow('new/b.txt', 'delete')],
     folders: [],
     gaps: [],
+    hasCommands: false,
+    gitMoves: [],
     queued: [],
     untouched: [],
     prompt: { text: '', images: [] },

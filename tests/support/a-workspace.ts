@@ -64,7 +64,7 @@ export function aWorkspace(start: Texts = {}) {
     plan(target: number, putBack: readonly string[] = []): RestorePlan {
       const ledger = world.ledger()
       const startSeq = startSeqOf(target)
-      return planRestore(ledger, startSeq, looks(pathsInSpan(ledger, startSeq)), new Set(putBack))
+      return planRestore(ledger, startSeq, { current: looks(pathsInSpan(ledger, startSeq)), putBack: new Set(putBack) })
     },
     /** Rolls the files back to before `target`; `failing` paths cannot be written. */
     rollsBack(target: number, putBack: readonly string[] = [], failing: ReadonlySet<string> = new Set()): { plan: RestorePlan; op: OpId } {

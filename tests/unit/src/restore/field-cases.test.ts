@@ -17,7 +17,7 @@ test('field 4: a file the agent only failed to read and the user made is not lis
 
 test('field 6: a file whose bytes could not be saved is skipped with the reason and never deleted', () => {
   const ledger = foldLedger(aJournal().turn(1).writes('/w/a.txt', unknown('capture-failed'), '2').entries)
-  const plan = planRestore(ledger, startSeqOf(1), new Map([['/w/a.txt', file('2')]]), new Set(['/w/a.txt']))
+  const plan = planRestore(ledger, startSeqOf(1), { current: new Map([['/w/a.txt', file('2')]]), putBack: new Set(['/w/a.txt']) })
 
   expect(plan.rows).toMatchObject([{ path: '/w/a.txt', decision: { kind: 'skip', skip: 'capture-failed' } }])
 })
@@ -118,8 +118,8 @@ test('field 36: a path behind a link that came later is skipped, the others go b
   const ledger = foldLedger(aJournal().turn(1).writes('/w/skills/x', '1', '2').turn(2).writes('/w/b', '1', '2').entries)
   const now = new Map([['/w/skills/x', unknown('behind-link')], ['/w/b', file('2')]])
 
-  expect(planRestore(ledger, startSeqOf(2), now, new Set()).rows).toMatchObject([{ path: '/w/b', decision: { kind: 'write' } }])
-  expect(planRestore(ledger, startSeqOf(1), now, new Set()).rows).toMatchObject([
+  expect(planRestore(ledger, startSeqOf(2), { current: now }).rows).toMatchObject([{ path: '/w/b', decision: { kind: 'write' } }])
+  expect(planRestore(ledger, startSeqOf(1), { current: now }).rows).toMatchObject([
     { path: '/w/b', decision: { kind: 'write' } }, { path: '/w/skills/x', decision: { kind: 'skip', skip: 'behind-link' } },
   ])
 })
@@ -134,7 +134,7 @@ test('field 40: what another session wrote later is marked and kept', () => {
 test('field 43: what a subagent wrote in an earlier turn is what the target turn found', () => {
   const ledger = foldLedger(aJournal().turn(1).writes('/w/a', '1', '2').writes('/w/a', '2', '3', { session: 'child' }).turn(2).writes('/w/a', '3', '4').entries)
 
-  expect(planRestore(ledger, startSeqOf(2), new Map([['/w/a', file('4')]]), new Set()).rows).toMatchObject([{ goal: file('3'), decision: { kind: 'write' } }])
+  expect(planRestore(ledger, startSeqOf(2), { current: new Map([['/w/a', file('4')]]) }).rows).toMatchObject([{ goal: file('3'), decision: { kind: 'write' } }])
 })
 
 test('field 59: an undo brings back the state before the rollback', () => {

@@ -255,7 +255,7 @@ describe('with records missing and any state on the disk', () => {
         entry.kind === 'before' || entry.kind === 'after' ? { ...entry, state: next(states) } : entry)
       const ledger = foldLedger(entries)
       const now = new Map(pathsInSpan(ledger, startSeqOf(1)).map(path => [path, next(states)]))
-      const plan = planRestore(ledger, startSeqOf(1), now, new Set(chosen))
+      const plan = planRestore(ledger, startSeqOf(1), { current: now, putBack: new Set(chosen) })
 
       for (const { path, goal, current, decision, conflict } of plan.rows) {
         const writes = acts.includes(decision.kind)

@@ -11,7 +11,7 @@ const link: FileState = { kind: 'link', target: '/elsewhere' }
 type Journal = ReturnType<typeof aJournal>
 /** The row of `a` in a plan to before `turn`. */
 function rowOf(journal: Journal, now: FileState, turn = 1, putBack: readonly string[] = []) {
-  const plan = planRestore(foldLedger(journal.entries), startSeqOf(turn), new Map([[a, now]]), new Set(putBack))
+  const plan = planRestore(foldLedger(journal.entries), startSeqOf(turn), { current: new Map([[a, now]]), putBack: new Set(putBack) })
   return plan.rows[0]!
 }
 
@@ -30,7 +30,7 @@ describe('what is done with a path the turn changed and nobody since', () => {
     // Seen with `write` on a file the model had not read: the host refuses it, and then the user changed the file.
     for (const journal of [aJournal().writes(a, '1', '1'), aJournal().writes(a, undefined, undefined).writes(a, undefined, undefined)]) {
       expect(pathsInSpan(foldLedger(journal.entries), startSeqOf(1))).toEqual([])
-      expect(planRestore(foldLedger(journal.entries), startSeqOf(1), new Map([[a, file('mine')]]), new Set([a])).rows).toEqual([])
+      expect(planRestore(foldLedger(journal.entries), startSeqOf(1), { current: new Map([[a, file('mine')]]), putBack: new Set([a]) }).rows).toEqual([])
     }
   })
 
@@ -93,7 +93,7 @@ describe('what cannot be put back is skipped, chosen or not', () => {
 
 test('a path whose first record of the span follows a hole is skipped, an earlier record may be lost', () => {
   const ledger = foldLedger(aJournal().turn(1).writes(a, '1', '2').turn(2).writes(a, '2', '3').entries)
-  const decisionFrom = (turn: number) => planRestore(ledger, startSeqOf(turn), new Map([[a, file('3')]]), new Set([a]), new Set(['r2'])).rows[0]!.decision
+  const decisionFrom = (turn: number) => planRestore(ledger, startSeqOf(turn), { current: new Map([[a, file('3')]]), putBack: new Set([a]), distrusted: new Set(['r2']) }).rows[0]!.decision
 
   expect(decisionFrom(2)).toEqual({ kind: 'skip', skip: 'record-lost' })
   expect(decisionFrom(1)).toEqual({ kind: 'write' })
@@ -103,18 +103,18 @@ test('only paths of the span are in the plan, sorted', () => {
   const ledger = foldLedger(aJournal().turn(1).writes('/w/old', '1', '2').turn(2).writes('/w/z', '1', '2').writes('/w/b', '1', '2').entries)
 
   expect(pathsInSpan(ledger, startSeqOf(2))).toEqual(['/w/b', '/w/z'])
-  expect(planRestore(ledger, startSeqOf(3), new Map(), new Set())).toEqual({ rows: [], folders: [] })
+  expect(planRestore(ledger, startSeqOf(3), { current: new Map() })).toEqual({ rows: [], folders: [] })
 })
 
 test('a path that was not looked at is a mistake of the caller', () => {
   const ledger = foldLedger(aJournal().writes(a, '1', '2').entries)
 
-  expect(() => planRestore(ledger, 0, new Map(), new Set())).toThrow('/w/a was not looked at')
+  expect(() => planRestore(ledger, 0, { current: new Map() })).toThrow('/w/a was not looked at')
 })
 
 describe('folders', () => {
   const plan = (journal: Journal, turn: number, now: Readonly<Record<string, FileState>>) =>
-    planRestore(foldLedger(journal.entries), startSeqOf(turn), new Map(Object.entries(now)), new Set()).folders
+    planRestore(foldLedger(journal.entries), startSeqOf(turn), { current: new Map(Object.entries(now)) }).folders
 
   test('field 22: folders made for a file that goes may go too, deepest first', () => {
     const journal = aJournal().writes('/w/lib/deep/n', undefined, '1', { absentFolders: ['/w/lib', '/w/lib/deep'] }).writes('/w/src/n', undefined, '1')
@@ -143,7 +143,7 @@ test('the decided outcomes name what is kept, skipped and already as it was', ()
   const journal = aJournal().writes('/w/k', '1', '2').writes('/w/s', unknown('special'), '2').writes('/w/n', '1', '2').writes('/w/w', '1', '2')
   const now = new Map([['/w/k', file('mine')], ['/w/s', file('2')], ['/w/n', file('1')], ['/w/w', file('2')]])
 
-  expect(decidedOutcomes(planRestore(foldLedger(journal.entries), 0, now, new Set()))).toEqual([
+  expect(decidedOutcomes(planRestore(foldLedger(journal.entries), 0, { current: now }))).toEqual([
     { path: '/w/k', result: 'kept', reason: 'changed-since' },
     { path: '/w/n', result: 'restored', reason: 'unchanged' },
     { path: '/w/s', result: 'skipped', reason: 'special' },
