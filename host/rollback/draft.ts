@@ -145,7 +145,7 @@ function previewRow(row: PlanRow, workspace: string | undefined): PreviewRow {
 export function shownPath(path: string, workspace: string | undefined): string {
   if (workspace === undefined) return path
   const inside = relative(workspace, path)
-  return inside === '' || inside.startsWith('..') || isAbsolute(inside) ? path : inside
+  return inside === '' || inside === '..' || inside.startsWith('../') || isAbsolute(inside) ? path : inside
 }
 
 /** First line of the first human message, at most 80 characters; empty for a turn that nobody wrote or that holds pictures only. */
