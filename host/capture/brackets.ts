@@ -10,7 +10,8 @@ import { bookOn, type Booking } from './attribution.ts'
 import { makeBlobBatch, StoreFailed } from './blob-batch.ts'
 import { makeStateCache, type StateCache } from './fingerprint.ts'
 import { closeGitTree, openGitTree, type GitTree } from './git-index.ts'
-import { lookAfter, lookBefore, type Before, type LookBudget, type LookDeps, type Seen } from './workspace-look.ts'
+import type { Before, LookBudget, LookDeps, Seen } from './look.ts'
+import { lookAfter, lookBefore } from './workspace-look.ts'
 
 /** A command that ran longer may have had somebody's own saves beside it. */
 const LONG_MS = 30_000

@@ -1,0 +1,43 @@
+import type { FileState } from '../../src/checkpoint/file-state.ts'
+import type { Digest } from '../../src/ids.ts'
+import { fingerprintOf, type Fingerprint } from './fingerprint.ts'
+import type { Walk } from './folder-walk.ts'
+import { isOurs, isTooLarge, type Before, type LookDeps } from './look.ts'
+import { observePath } from './observe.ts'
+
+/** Reads what the cache does not know or the store does not have, within the budget. */
+export async function readStates(deps: LookDeps, paths: readonly string[], fromMs: number, walk?: Walk): Promise<Pick<Before, 'known' | 'large' | 'isComplete'>> {
+  const known = new Map<string, FileState>()
+  const large = new Map<string, Fingerprint>()
+  let newBytes = 0
+  let isComplete = paths.length <= deps.budget.maxFiles
+  for (const path of paths.slice(0, deps.budget.maxFiles)) {
+    if (isOurs(deps, path)) continue
+    if (newBytes > deps.budget.maxNewBytes || deps.now() - fromMs > deps.budget.maxMs) {
+      isComplete = false
+      break
+    }
+    // The walk has just taken the fingerprint: a state known under it needs no look of its own.
+    const seen = walk?.files.get(path)
+    const remembered = seen === undefined ? undefined : deps.cache.known(path, seen)
+    const isKept = remembered !== undefined && (remembered.kind !== 'file' || await deps.has(remembered.digest))
+    const state = isKept ? remembered : await stateOf(deps, path, (bytes) => { newBytes += bytes })
+    known.set(path, state)
+    const print = isTooLarge(state) ? seen ?? await fingerprintOf(path).catch(() => undefined) : undefined
+    if (print !== undefined) large.set(path, print)
+  }
+  return { known, large, isComplete }
+}
+
+export async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => void = () => {}): Promise<FileState> {
+  const keep = async (digest: Digest, bytes: Uint8Array): Promise<void> => {
+    onRead(bytes.length)
+    await deps.keep(digest, bytes)
+  }
+  const state = await deps.cache.stateOf(path, { maxBytes: deps.maxFileBytes, keep })
+  if (state.kind !== 'file' || await deps.has(state.digest)) return state
+  // Known from another session's look: this session's store does not have the bytes yet.
+  const found = await observePath(path, { maxBytes: deps.maxFileBytes })
+  if (found.state.kind === 'file' && found.bytes !== undefined) await keep(found.state.digest, found.bytes)
+  return found.state
+}

@@ -1,0 +1,64 @@
+import { lstat } from 'node:fs/promises'
+import type { FileState } from '../../src/checkpoint/file-state.ts'
+import { withModeOf } from './clean-states.ts'
+import { fingerprintOf, sameFingerprint, type Fingerprint } from './fingerprint.ts'
+import { stateOf } from './known-states.ts'
+import { isOurs, isTooLarge, type Before, type LookDeps, type Seen } from './look.ts'
+
+interface Ask {
+  before(path: string, after: FileState): FileState | Promise<FileState>
+  absentFolders(path: string): Promise<readonly string[]>
+  byGit(path: string, before: FileState, after: FileState): boolean
+}
+
+export async function seenOf(deps: LookDeps, { atMs, large }: Before, paths: readonly string[], ask: Ask): Promise<Seen[]> {
+  const seen: Seen[] = []
+  for (const path of paths) {
+    if (isOurs(deps, path)) continue
+    const after = await stateOf(deps, path)
+    const was = withModeOf(await ask.before(path, after), after)
+    const isSame = isTooLarge(was) && isTooLarge(after) ? await isUntouched(path, large.get(path)) : equal(was, after)
+    // Nobody saved it, and nobody touched it either: a change of the index or of ignore rules alone.
+    if (isSame || (isNotSaved(was) && await isOlderThan(path, atMs))) continue
+    const absentFolders = was.kind === 'absent' ? await ask.absentFolders(path) : []
+    seen.push({ path, before: was, after, absentFolders, byGit: ask.byGit(path, was, after) })
+  }
+  return seen
+}
+
+const isNotSaved = (state: FileState): boolean => state.kind === 'unknown' && state.reason === 'not-saved'
+
+/** Without a first look the file was as git had it, and is a candidate now because it is not. */
+async function isUntouched(path: string, then: Fingerprint | undefined): Promise<boolean> {
+  const now = await fingerprintOf(path).catch(() => undefined)
+  return then !== undefined && now !== undefined && sameFingerprint(then, now)
+}
+
+/** Every write, rename and change of a mode moves the ctime, and no program can set it. */
+async function isOlderThan(path: string, sinceMs: number): Promise<boolean> {
+  const stat = await lstat(path).catch(() => undefined)
+  return stat !== undefined && stat.ctimeMs < sinceMs - COARSE_CLOCK_MS
+}
+
+/** Two unknown states tell of no change; one of them does. */
+export function equal(a: FileState, b: FileState): boolean {
+  if (a.kind === 'unknown' || b.kind === 'unknown') return a.kind === b.kind
+  return JSON.stringify(a) === JSON.stringify(b)
+}
+
+const contentOf = (state: FileState): string | undefined =>
+  state.kind === 'file' ? state.digest : state.kind === 'link' ? `-> ${state.target}` : undefined
+
+export const contentsOf = (states: Iterable<FileState>): ReadonlySet<string | undefined> => new Set([...states].map(contentOf).filter(content => content !== undefined))
+
+/** A file keeps its birth time when it is moved; an old one that is none of those saved came from where nobody looked. */
+export const isMade = async (path: string, after: FileState, sinceMs: number, saved: ReadonlySet<string | undefined>): Promise<boolean> =>
+  saved.has(contentOf(after)) || await isBornSince(path, sinceMs)
+
+/** False for a file that is older than the look: it was there, and nobody saved it. The kernel's clock for times of files is coarse. */
+async function isBornSince(path: string, sinceMs: number): Promise<boolean> {
+  const stat = await lstat(path).catch(() => undefined)
+  return stat === undefined || stat.birthtimeMs >= sinceMs - COARSE_CLOCK_MS
+}
+
+const COARSE_CLOCK_MS = 50
