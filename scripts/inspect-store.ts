@@ -106,7 +106,7 @@ async function inspectSession(layout: StoreLayout, session: SessionId): Promise<
   const damage: string[] = []
   const raw = (digest: Digest): Promise<Buffer | undefined> => {
     const frame = blobs.get(digest)
-    return frame?.encoding ? decodeBlob(frame.encoding, frame.payload, raw) : Promise.resolve(undefined)
+    return frame?.encoding ? decodeBlob(frame.encoding, frame.payload, raw, digest) : Promise.resolve(undefined)
   }
   const whole = new Set<Digest>()
   for (const digest of blobs.keys()) {

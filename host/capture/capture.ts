@@ -58,17 +58,30 @@ export function makeCapture(deps: CaptureDeps): Capture {
   /** Calls that went through `tools/execute`. */
   const executed = new Set<string>()
   const running = new Set<Promise<unknown>>()
+  /** Sessions with records that may not be synced yet. */
+  const late = new Set<ForeignSession>()
   /** Sessions with a subagent whose write could not be stored; their own log tells nothing of it. */
   const missed = new WeakSet<ForeignSession>()
   let serial = 0
 
-  const append = async (booking: Booking, entries: readonly JournalEntry[], looks: readonly Observation[] = []): Promise<boolean> => {
+  /** `later`: the look after a call need not wait for the disk; the store syncs it with what follows, and `flush` at the latest. */
+  const append = async (booking: Booking, entries: readonly JournalEntry[], looks: readonly Observation[] = [], sync: 'now' | 'later' = 'now'): Promise<boolean> => {
     const blobs = looks.flatMap(({ state, bytes }) => (state.kind === 'file' && bytes !== undefined ? [{ digest: state.digest, bytes }] : []))
-    const stored = await deps.journalOf(booking.root).append({ entries, blobs })
+    const stored = await deps.journalOf(booking.root).append({ entries, blobs, sync })
+    if (sync === 'later') late.add(booking.root)
     // A call without a record is found out from the session log later (src/checkpoint/coverage.ts); here it is only told.
     if (stored.ok) deps.health.clear('store')
     else deps.health.report('store', stored.failure.facts.detail ?? stored.failure.code)
     return stored.ok
+  }
+
+  const flush = async (): Promise<void> => {
+    const roots = [...late]
+    late.clear()
+    for (const root of roots) {
+      const flushed = await deps.journalOf(root).flush()
+      if (!flushed.ok) deps.health.report('store', flushed.failure.facts.detail ?? flushed.failure.code)
+    }
   }
 
   const track = <T>(work: Promise<T>): Promise<T> => {
@@ -105,7 +118,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
       const after: JournalEntry = { kind: 'after', of: id, state: found.state, atMs: deps.now() }
       // The disk may have been full for a moment only.
       const isStored = unsaved === undefined
-        ? await append(booking, [after], [found])
+        ? await append(booking, [after], [found], 'later')
         : await append(booking, [unsaved.entry, after], [unsaved.found, found])
       if (!isStored && unsaved !== undefined && session !== booking.root) missed.add(booking.root)
     }
@@ -173,8 +186,12 @@ export function makeCapture(deps: CaptureDeps): Capture {
         open.delete(key)
         await track(close(looks))
       }
+      await track(flush())
     },
-    settled: async () => { await Promise.allSettled([...running]) },
+    settled: async () => {
+      await Promise.allSettled([...running])
+      await flush()
+    },
   }
 }
 

@@ -8,7 +8,7 @@ import type { Encoding } from './frame.ts'
 /**
  * Payload of a blob frame: 32 bytes SHA-256 of the raw bytes; for `zstd-delta` 32 bytes digest of the base;
  * then the encoded bytes. A delta is a zstd stream with the raw bytes of the base as its dictionary.
- * A blob is true when its decoded bytes have the digest it is stored under; that is checked on every read.
+ * A blob is true when its decoded bytes have the digest it is stored under; that is checked whenever they are given out.
  */
 const digestBytes = 32
 
@@ -40,18 +40,19 @@ export function parseBlobHead(encoding: Encoding, payload: Buffer): BlobHead | u
 }
 
 /**
- * The raw bytes, checked against the digest in the payload; `undefined` when they cannot be had: damaged,
- * the base is gone, or this Node has no zstd. `base` gives the bytes of another blob.
+ * The raw bytes; `undefined` when they cannot be had: damaged, the base is gone, or this Node has no zstd.
+ * With `of` they are checked to have that digest. `base` gives the bytes of another blob.
  */
 export async function decodeBlob(
   encoding: Encoding,
   payload: Buffer,
   base: (digest: Digest) => Promise<Buffer | undefined>,
+  of: Digest | undefined,
 ): Promise<Buffer | undefined> {
   const head = parseBlobHead(encoding, payload)
   if (!head) return undefined
   const bytes = await inflate(encoding, payload.subarray(head.headBytes), head.base && (await base(head.base)))
-  return bytes && digestOf(bytes) === head.digest ? bytes : undefined
+  return bytes && (of === undefined || digestOf(bytes) === of) ? bytes : undefined
 }
 
 async function inflate(encoding: Encoding, encoded: Buffer, dictionary: Buffer | undefined): Promise<Buffer | undefined> {

@@ -57,26 +57,44 @@ export interface FrameScan {
   readonly end: ScanPoint
 }
 
-/** One frame as it stands in the file; `payload` in parts, which are copied once. */
-export function encodeFrame(
-  nonce: Buffer,
-  number: number,
-  kind: FrameKind,
-  encoding: Encoding,
-  payload: readonly Uint8Array[],
-): Buffer {
-  const frame = Buffer.concat([Buffer.alloc(frameHeaderBytes), ...payload])
-  const length = frame.length - frameHeaderBytes
-  if (length > maxPayloadBytes) throw new Error(`store/frame: a payload of ${length} bytes, the limit is ${maxPayloadBytes}`)
-  magic.copy(frame, 0)
-  frame[4] = frameKinds.indexOf(kind) + 1
-  frame[5] = encodings.indexOf(encoding)
-  nonce.copy(frame, nonceAt, 0, nonceBytes)
-  frame.writeUInt32LE(number, numberAt)
-  frame.writeUInt32LE(length, lengthAt)
-  frame.writeUInt32LE(crc32(frame.subarray(frameHeaderBytes)), payloadSumAt)
-  frame.writeUInt32LE(crc32(frame.subarray(0, headerSumAt)), headerSumAt)
-  return frame
+/** A frame to be made; `payload` in parts, which are copied once. `encoding` is `raw` when left out. */
+export interface FrameDraft {
+  readonly kind: FrameKind
+  readonly encoding?: Encoding
+  readonly payload: readonly Uint8Array[]
+}
+
+/** Frames as they stand in the file from `offset` on, numbered from `number`; `places` are those of the payloads. */
+export function encodeFrames(nonce: Buffer, number: number, offset: number, drafts: readonly FrameDraft[]): {
+  readonly bytes: Buffer
+  readonly places: readonly { readonly offset: number; readonly length: number }[]
+} {
+  const lengths = drafts.map(({ payload }) => payload.reduce((sum, part) => sum + part.length, 0))
+  const bytes = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + frameHeaderBytes + length, 0))
+  const places: { offset: number; length: number }[] = []
+  let at = 0
+  drafts.forEach(({ kind, encoding = 'raw', payload }, index) => {
+    const length = lengths[index]!
+    if (length > maxPayloadBytes) throw new Error(`store/frame: a payload of ${length} bytes, the limit is ${maxPayloadBytes}`)
+    const payloadAt = at + frameHeaderBytes
+    let end = payloadAt
+    for (const part of payload) {
+      bytes.set(part, end)
+      end += part.length
+    }
+    magic.copy(bytes, at)
+    bytes[at + 4] = frameKinds.indexOf(kind) + 1
+    bytes[at + 5] = encodings.indexOf(encoding)
+    bytes[at + 6] = bytes[at + 7] = 0
+    nonce.copy(bytes, at + nonceAt, 0, nonceBytes)
+    bytes.writeUInt32LE(number + index, at + numberAt)
+    bytes.writeUInt32LE(length, at + lengthAt)
+    bytes.writeUInt32LE(crc32(bytes.subarray(payloadAt, end)), at + payloadSumAt)
+    bytes.writeUInt32LE(crc32(bytes.subarray(at, at + headerSumAt)), at + headerSumAt)
+    places.push({ offset: offset + payloadAt, length })
+    at = end
+  })
+  return { bytes, places }
 }
 
 /**

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import type { JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import type { Digest } from '../../src/ids.ts'
 import { rawBlob } from './blob-encoding.ts'
-import { encodeFrame, scanFrames, type Frame } from './frame.ts'
-import { addFrame, emptyView, formatVersion, type SegmentHeader, type SegmentView } from './segment.ts'
+import { encodeFrames, type FrameDraft } from './frame.ts'
+import { emptyView, formatVersion, type SegmentHeader, type SegmentView } from './segment.ts'
 import { syncFolder, writeFully, type StoreFile, type StoreFs } from './store-fs.ts'
 
 /** The segment this process writes to. `view` is kept equal to what a scan of the file would give. */
@@ -15,12 +15,14 @@ export interface SegmentWriter {
   readonly view: SegmentView
   /** The folder does not durably name the file yet. */
   nameIsNew: boolean
+  /** Blobs of records that are written and not yet synced; `undefined` when every record is durable. */
+  unsynced: Set<Digest> | undefined
 }
 
 /** Makes the file, empty. Fails with EEXIST when another process took the number. */
 export async function createSegment(fs: StoreFs, path: string, header: SegmentHeader): Promise<SegmentWriter> {
   const file = await fs.open(path, 'wx', 0o600)
-  return { file, path, nonce: randomBytes(8), header, view: emptyView(header.segment), nameIsNew: true }
+  return { file, path, nonce: randomBytes(8), header, view: emptyView(header.segment), nameIsNew: true, unsynced: undefined }
 }
 
 export interface Batch {
@@ -29,42 +31,67 @@ export interface Batch {
   readonly entries: readonly JournalEntry[]
 }
 
+/** Why an append did not happen. `sync`: it was the sync that failed, so records written before it may be lost too. */
+export class AppendFailed extends Error {
+  readonly at: 'write' | 'sync'
+  constructor(at: 'write' | 'sync', cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
+    this.at = at
+  }
+}
+
 /**
- * Appends a batch: one write of all its frames, one sync. The journal entry is what makes a blob matter,
- * so blobs stand before entries: a write that is cut off leaves blobs nobody names, never names without blobs.
- * The batch counts as stored when the sync has returned; until then `view` does not know of it.
+ * Appends a batch: one write of all its frames and, unless `sync` is `later`, one sync, which covers all that
+ * was written before too. The journal entry is what makes a blob matter, so blobs stand before entries: a
+ * write that is cut off leaves blobs nobody names, never names without blobs. The batch counts as stored when
+ * this resolves; until then `view` does not know of it.
  *
- * Throws environment errors. The file then ends at its last stored record again; when even that cannot be
- * done, `broken` is called and nothing may be appended to this segment any more.
+ * Throws `AppendFailed` around environment errors. The file then ends at its last stored record again; when
+ * even that cannot be done, `broken` is called and nothing may be appended to this segment any more.
  */
 export async function appendBatch(
   fs: StoreFs,
   folder: string,
   writer: SegmentWriter,
   batch: Batch,
-  broken: () => void,
+  { sync, broken }: { readonly sync: 'now' | 'later'; broken(): void },
 ): Promise<void> {
   const { offset, number } = writer.view.end
-  const frames: Buffer[] = []
-  const add = (kind: NonNullable<Frame['kind']>, payload: readonly Uint8Array[]): void => {
-    frames.push(encodeFrame(writer.nonce, number + frames.length, kind, 'raw', payload))
-  }
-  if (number === 0) add('header', [toJson({ format: formatVersion, ...writer.header })])
-  for (const blob of batch.blobs) add('blob', rawBlob(blob.digest, blob.bytes))
-  for (const entry of batch.entries) add('journal', [toJson(entry)])
-  const bytes = Buffer.concat(frames)
+  const drafts: FrameDraft[] = [
+    ...(number === 0 ? [{ kind: 'header', payload: [toJson({ format: formatVersion, ...writer.header })] } as const] : []),
+    ...batch.blobs.map(({ digest, bytes }) => ({ kind: 'blob', payload: rawBlob(digest, bytes) } as const)),
+    ...batch.entries.map((entry) => ({ kind: 'journal', payload: [toJson(entry)] } as const)),
+  ]
+  const { bytes, places } = encodeFrames(writer.nonce, number, offset, drafts)
+  let at: AppendFailed['at'] = 'write'
   try {
     await writeFully(writer.file, bytes, offset)
-    await writer.file.datasync()
-    if (writer.nameIsNew) await syncFolder(fs, folder)
-    writer.nameIsNew = false
+    at = 'sync'
+    if (sync === 'now') await syncSegment(fs, folder, writer)
   } catch (error) {
     await cutBack(writer, offset, broken)
-    throw error
+    throw new AppendFailed(at, error)
   }
-  const scan = scanFrames(bytes, { ...writer.view.end, nonce: writer.nonce })
-  for (const frame of scan.frames) addFrame(writer.view, frame, writer.header.session)
-  writer.view.end = scan.end
+  if (sync === 'later') for (const { digest } of batch.blobs) (writer.unsynced ??= new Set()).add(digest)
+  if (sync === 'later') writer.unsynced ??= new Set()
+  // The same as a scan of the bytes would add; these were just made, so they are not parsed again.
+  const { view } = writer
+  const first = number === 0 ? 1 : 0
+  if (first > 0) view.header = writer.header
+  batch.blobs.forEach(({ digest }, index) => {
+    view.blobs.push({ digest, place: { segment: view.segment, number: number + first + index, encoding: 'raw', ...places[first + index]! } })
+  })
+  const behind = number + first + batch.blobs.length
+  batch.entries.forEach((entry, index) => void view.entries.push({ number: behind + index, entry }))
+  view.end = { offset: offset + bytes.length, number: number + drafts.length, nonce: writer.nonce }
+}
+
+/** Makes all that was written durable. Throws environment errors; `unsynced` then still names what is in doubt. */
+export async function syncSegment(fs: StoreFs, folder: string, writer: SegmentWriter): Promise<void> {
+  await writer.file.datasync()
+  if (writer.nameIsNew) await syncFolder(fs, folder)
+  writer.nameIsNew = false
+  writer.unsynced = undefined
 }
 
 async function cutBack(writer: SegmentWriter, length: number, broken: () => void): Promise<void> {

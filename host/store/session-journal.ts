@@ -1,15 +1,13 @@
-import { join } from 'node:path'
 import * as v from 'valibot'
 import { JournalEntrySchema, type JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import type { Digest, SessionId } from '../../src/ids.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
-import { decodeBlob } from './blob-encoding.ts'
-import { emptyView, readSegment, type BlobPlace, type SegmentView } from './segment.ts'
-import { appendBatch, createSegment, segmentBytes, type Batch, type SegmentWriter } from './segment-writer.ts'
+import { appendBatch, AppendFailed, createSegment, segmentBytes, syncSegment, type Batch, type SegmentWriter } from './segment-writer.ts'
 import { endPosition, joinSegments, type SessionRecords } from './session-records.ts'
-import { asFailure, ensureFolder, errorCode, readUpTo, unlessMissing, type FileFacts, type StoreFs } from './store-fs.ts'
-import { parseSegmentName, segmentPath, sessionFileName, type StoreLayout } from './store-layout.ts'
+import { makeSessionSegments } from './session-segments.ts'
+import { asFailure, ensureFolder, errorCode, unlessMissing, type StoreFs } from './store-fs.ts'
+import { segmentPath, type StoreLayout } from './store-layout.ts'
 
 /**
  * Everything stored for one session. Nothing here throws: an environment error is `store-unavailable`,
@@ -21,14 +19,21 @@ export interface SessionJournal {
    * Appends the blobs that are not yet stored and the entries; resolves when they are durable, with the
    * position of the last record. One at a time, in call order; all of a batch or nothing of it.
    * `blobs` is trusted to carry the digests of its bytes, and the bytes must not change until it resolves.
+   *
+   * `sync: 'later'` resolves when the batch is written: the end of the process loses nothing of it, a power cut
+   * may. The sync of the next append covers it, or `flush`, or a moment of quiet. Only for what is no promise
+   * yet: the look after a call, whose loss reads as a call that was cut off.
    */
   append(batch: {
     entries: readonly JournalEntry[]
     blobs?: readonly { digest: Digest; bytes: Uint8Array }[]
+    sync?: 'now' | 'later'
   }): Promise<Result<{ position: number }, Failure>>
+  /** Resolves when all appends so far are durable. A failure tells of any sync that failed since the last call. */
+  flush(): Promise<Result<undefined, Failure>>
   /** All entries, oldest first, with the places where records are missing. From memory after the first scan. */
   read(): Promise<Result<SessionRecords, Failure>>
-  /** Whether a readable record of the blob is known. False also when the store cannot be read. */
+  /** Whether a durable, readable record of the blob is known. False also when the store cannot be read. */
   hasBlob(digest: Digest): Promise<boolean>
   /** The bytes, checked against the digest; `undefined` when not stored or damaged. */
   readBlob(digest: Digest): Promise<Buffer | undefined>
@@ -41,29 +46,29 @@ export interface JournalOptions {
   readonly workspace: string
   /** A segment that has reached this size gets a successor. */
   readonly maxSegmentBytes: number
+  /** How long records written with `sync: 'later'` wait for another append before they are synced, milliseconds. */
+  readonly lateSyncMs: number
 }
 
-/** A delta chain longer than this is a loop. */
-const maxDeltaDepth = 64
 /** Tries to find a free segment number while other processes take them. */
 const maxNumberTries = 100
 
 /** Touches no disk before the first call. */
 export function openJournal(options: JournalOptions): SessionJournal & { close(): Promise<void> } {
-  const { fs, layout, session, workspace, maxSegmentBytes } = options
-  const name = sessionFileName(session)
-  /** Segments in order of number, and how each file looked when it was read. */
-  let views: SegmentView[] = []
-  const looks = new Map<number, string>()
-  let blobs = new Map<Digest, BlobPlace>()
-  let joined: SessionRecords | undefined
-  let scanned = false
+  const { fs, layout, session, workspace, maxSegmentBytes, lateSyncMs } = options
+  const segments = makeSessionSegments(fs, layout, session)
+  let joined: { readonly records: SessionRecords; readonly generation: number } | undefined
   let writer: SegmentWriter | undefined
   let closed = false
+  /** Blobs whose sync failed: they read back now and may be gone after a power cut, so they are stored again when they come again. */
+  const doubtful = new Set<Digest>()
+  /** A sync that failed where nobody could be told. */
+  let untold: Failure | undefined
+  let lateSync: NodeJS.Timeout | undefined
   /** Calls run one after another: the end of the line. Never rejects. */
   let tail: Promise<unknown> = Promise.resolve()
 
-  return { session, append, read, hasBlob, readBlob, close }
+  return { session, append, flush, read, hasBlob, readBlob, close }
 
   function append(batch: Parameters<SessionJournal['append']>[0]): Promise<Result<{ position: number }, Failure>> {
     return inLine(async () => {
@@ -72,32 +77,48 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       // An entry that would not read back must not be written: it would be a hole for ever.
       if (!entries.success) return fail(failure('internal', { detail: `store/journal: ${v.summarize(entries.issues)}` }))
       await catchUpToAppend()
-      const unknown = (batch.blobs ?? []).filter((blob) => !blobs.has(blob.digest))
+      const unknown = (batch.blobs ?? []).filter(({ digest }) => !segments.has(digest) || doubtful.has(digest))
       const fresh = new Map(unknown.map((blob) => [blob.digest, blob]))
-      if (fresh.size > 0 || entries.output.length > 0) await store({ blobs: [...fresh.values()], entries: entries.output })
-      return ok({ position: endPosition(views) })
+      const sync = batch.sync ?? 'now'
+      if (fresh.size > 0 || entries.output.length > 0) await store({ blobs: [...fresh.values()], entries: entries.output }, sync)
+      else if (sync === 'now') await syncWritten()
+      if (sync === 'later') syncSoon()
+      return ok({ position: endPosition(segments.views()) })
+    })
+  }
+
+  function flush(): Promise<Result<undefined, Failure>> {
+    return inLine(async () => {
+      await syncWritten()
+      const failed = untold
+      untold = undefined
+      return failed ? fail(failed) : ok(undefined)
     })
   }
 
   function read(): Promise<Result<SessionRecords, Failure>> {
     return inLine(async () => {
-      await refresh()
-      return ok((joined ??= joinSegments(views)))
+      await segments.refresh()
+      const generation = segments.generation()
+      if (joined?.generation !== generation) joined = { records: joinSegments(segments.views()), generation }
+      return ok(joined.records)
     })
   }
 
   async function hasBlob(digest: Digest): Promise<boolean> {
     const found = await inLine(async () => {
-      if (!scanned) await refresh()
-      return ok(blobs.has(digest))
+      if (!segments.isScanned()) await segments.refresh()
+      // Who asks lets the bytes be overwritten when they are here, so they must outlive a power cut.
+      if (writer?.unsynced?.has(digest)) await syncWritten()
+      return ok(segments.has(digest) && !doubtful.has(digest))
     })
     return found.ok && found.value
   }
 
   async function readBlob(digest: Digest): Promise<Buffer | undefined> {
     const found = await inLine(async () => {
-      if (!scanned || !blobs.has(digest)) await refresh()
-      return ok(await readStored(digest, 0))
+      if (!segments.isScanned() || !segments.has(digest)) await segments.refresh()
+      return ok(await segments.read(digest))
     })
     return found.ok ? found.value : undefined
   }
@@ -118,48 +139,91 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
 
   // ---- writing
 
-  async function store(batch: Batch): Promise<void> {
-    if (writer && segmentBytes(writer) >= maxSegmentBytes) await retire()
+  async function store(batch: Batch, sync: 'now' | 'later'): Promise<void> {
     const target = (writer ??= await startSegment())
     const known = target.view.blobs.length
-    let broken = false
+    let isBroken = false
     try {
-      await appendBatch(fs, layout.packs, target, batch, () => (broken = true))
-    } finally {
-      if (broken) await retire()
+      await appendBatch(fs, layout.packs, target, batch, { sync, broken: () => (isBroken = true) })
+    } catch (error) {
+      // After a failed sync nobody knows which earlier bytes the disk has; asking again would say they are there.
+      const isDoubtful = error instanceof AppendFailed && error.at === 'sync' && target.unsynced !== undefined
+      if (isDoubtful) doubt(target)
+      if (isBroken || isDoubtful) await retire()
+      throw error instanceof AppendFailed ? error.cause : error
     }
-    joined = undefined
-    for (const { digest, place } of target.view.blobs.slice(known)) blobs.set(digest, place)
+    for (const { digest } of batch.blobs) doubtful.delete(digest)
+    segments.addBlobs(target.view, known)
+  }
+
+  /** Syncs what was written with `later`. When that fails, the segment ends: its last records are in doubt. Throws environment errors. */
+  async function syncWritten(): Promise<void> {
+    clearTimeout(lateSync)
+    lateSync = undefined
+    const target = writer
+    if (target?.unsynced === undefined) return
+    try {
+      await syncSegment(fs, layout.packs, target)
+    } catch (error) {
+      doubt(target)
+      await retire()
+      throw error
+    }
+  }
+
+  function doubt(target: SegmentWriter): void {
+    for (const digest of target.unsynced ?? []) doubtful.add(digest)
+    target.unsynced = undefined
+  }
+
+  function syncSoon(): void {
+    lateSync ??= setTimeout(() => {
+      lateSync = undefined
+      void inLine(async () => {
+        await syncWritten()
+        return ok(undefined)
+      }).then((done) => {
+        if (!done.ok) untold = done.failure
+      })
+    }, lateSyncMs).unref()
   }
 
   async function startSegment(): Promise<SegmentWriter> {
     await ensureFolder(fs, layout.packs)
     for (let tries = 1; ; tries += 1) {
+      const views = segments.views()
       const last = views.at(-1)
+      // Counts records in doubt too: should a power cut take them, the segment is shorter than its successor says.
       const after = { segment: last?.segment ?? 0, records: last?.end.number ?? 0, position: endPosition(views) }
       const segment = after.segment + 1
       try {
         const made = await createSegment(fs, segmentPath(layout, session, segment), { session, workspace, segment, after })
-        views.push(made.view)
-        joined = undefined
+        segments.addOwn(made.view)
         return made
       } catch (error) {
         if (errorCode(error) !== 'EEXIST' || tries === maxNumberTries) throw error
-        await refresh()
+        await segments.refresh()
       }
     }
   }
 
-  /** No more appends to the own segment. What a failed cut may have left behind its last stored record is never read here. */
+  /** No more appends to the own segment; syncs it first. */
   async function retire(): Promise<void> {
     const done = writer
-    writer = undefined
     if (!done) return
-    looks.set(done.view.segment, sealed)
-    await done.file.close()
+    writer = undefined
+    clearTimeout(lateSync)
+    lateSync = undefined
+    segments.endOwn(done.view)
+    try {
+      if (done.unsynced) await syncSegment(fs, layout.packs, done)
+    } catch (error) {
+      doubt(done)
+      untold = asFailure(error)
+    } finally {
+      await done.file.close()
+    }
   }
-
-  // ---- reading
 
   /**
    * Two looks instead of a listing: own segment untouched, no segment behind it. A process makes a new
@@ -167,81 +231,11 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
    * under us (writes to an unlinked file would succeed and be lost).
    */
   async function catchUpToAppend(): Promise<void> {
-    if (!scanned || !writer) return refresh()
-    const own = await unlessMissing(fs.stat(writer.path), undefined)
-    const next = await unlessMissing(fs.stat(segmentPath(layout, session, writer.view.segment + 1)), undefined)
-    if (own?.size !== segmentBytes(writer) || next) await refresh()
+    if (!segments.isScanned() || !writer) return segments.refresh()
+    const [own, next] = await Promise.all([writer.path, segmentPath(layout, session, writer.view.segment + 1)]
+      .map((path) => unlessMissing(fs.stat(path), undefined)))
+    if (own?.size !== segmentBytes(writer) || next) await segments.refresh()
     // Records stay in the order they were made only when the newest segment is the one that grows.
-    if (writer && views.at(-1) !== writer.view) await retire()
-  }
-
-  /** Brings the views up to the files. What did not change since the last look is not opened. */
-  async function refresh(): Promise<void> {
-    const found = new Map<number, FileFacts>()
-    for (const file of await unlessMissing(fs.readdir(layout.packs), [])) {
-      const parsed = parseSegmentName(file)
-      if (parsed?.session !== name) continue
-      const facts = await unlessMissing(fs.stat(join(layout.packs, file)), undefined)
-      if (facts) found.set(parsed.segment, facts)
-    }
-    if (views.some((view) => (found.get(view.segment)?.size ?? -1) < view.end.offset)) await forget()
-    for (const [segment, facts] of [...found].sort(([a], [b]) => a - b)) await readChanged(segment, facts)
-    scanned = true
-  }
-
-  async function readChanged(segment: number, facts: FileFacts): Promise<void> {
-    const look = `${facts.size} ${facts.mtimeMs} ${facts.ino}`
-    if (segment === writer?.view.segment || looks.get(segment) === sealed || looks.get(segment) === look) return
-    let view = views.find((known) => known.segment === segment)
-    if (!view) {
-      view = emptyView(segment)
-      views = [...views, view].sort((a, b) => a.segment - b.segment)
-    }
-    joined = undefined
-    const known = view.blobs.length
-    view.unreadable = undefined
-    try {
-      await readSegment(fs, segmentPath(layout, session, segment), facts.size, session, view)
-      // A write may be under way in the bytes just read, and end within the same tick of the file's clock.
-      if (Date.now() - facts.mtimeMs > settledAfterMs) looks.set(segment, look)
-    } catch (error) {
-      // One file that cannot be read costs its records, not the session's store. It is tried again next time.
-      view.unreadable = errorCode(error)
-      if (view.unreadable === undefined) throw error
-    }
-    for (const { digest, place } of view.blobs.slice(known)) blobs.set(digest, place)
-  }
-
-  /** Files we had read got shorter or went away: what is in memory is worth nothing. */
-  async function forget(): Promise<void> {
-    await retire()
-    views = []
-    looks.clear()
-    blobs = new Map()
-    joined = undefined
-  }
-
-  async function readStored(digest: Digest, depth: number): Promise<Buffer | undefined> {
-    const place = blobs.get(digest)
-    if (!place || depth > maxDeltaDepth) return undefined
-    const payload = await payloadAt(place)
-    const bytes = payload && (await decodeBlob(place.encoding, payload, (base) => readStored(base, depth + 1)))
-    // Not having it is the truth then, and the next append of these bytes stores them again.
-    if (!bytes) blobs.delete(digest)
-    return bytes
-  }
-
-  async function payloadAt(place: BlobPlace): Promise<Buffer | undefined> {
-    const file = await unlessMissing(fs.open(segmentPath(layout, session, place.segment), 'r'), undefined)
-    if (!file) return undefined
-    try {
-      return await readUpTo(file, place.offset, place.length)
-    } finally {
-      await file.close()
-    }
+    if (writer && (segments.views().at(-1) !== writer.view || segmentBytes(writer) >= maxSegmentBytes)) await retire()
   }
 }
-
-/** Look of a segment this process has stopped writing to. */
-const sealed = 'sealed'
-const settledAfterMs = 2000

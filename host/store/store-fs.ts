@@ -58,13 +58,18 @@ export async function ensureFolder(fs: StoreFs, path: string): Promise<void> {
 }
 
 /** Makes the names in a folder durable. Windows has no handle for a folder and keeps names by itself. */
-export async function syncFolder(fs: StoreFs, path: string): Promise<void> {
+export const syncFolder = (fs: StoreFs, path: string): Promise<void> => syncOpened(fs, path, (folder) => folder.sync())
+
+/** Makes the bytes durable that others wrote to a file. Windows does not sync through a handle that only reads. */
+export const syncFile = (fs: StoreFs, path: string): Promise<void> => syncOpened(fs, path, (file) => file.datasync())
+
+async function syncOpened(fs: StoreFs, path: string, sync: (file: StoreFile) => Promise<void>): Promise<void> {
   if (process.platform === 'win32') return
-  const folder = await fs.open(path, 'r')
+  const file = await fs.open(path, 'r')
   try {
-    await folder.sync()
+    await sync(file)
   } finally {
-    await folder.close()
+    await file.close()
   }
 }
 

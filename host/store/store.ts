@@ -34,15 +34,19 @@ export interface StoreOptions {
   readonly env?: NodeJS.ProcessEnv | undefined
   readonly fs?: StoreFs | undefined
   readonly maxSegmentBytes?: number | undefined
+  /** How long records written with `sync: 'later'` wait for another append before they are synced, milliseconds. */
+  readonly lateSyncMs?: number | undefined
 }
 
-const defaultMaxSegmentBytes = 64 * 1024 * 1024
+const defaultMaxSegmentBytes = 16 * 1024 * 1024
+const defaultLateSyncMs = 200
 
 /** Touches no disk: folders are made by the first write, so a home that cannot be written never stops a start. */
 export function openStore(options: StoreOptions = {}): TurnbackStore {
   const fs = options.fs ?? nodeFs
   const layout = storeLayout(options)
   const maxSegmentBytes = options.maxSegmentBytes ?? defaultMaxSegmentBytes
+  const lateSyncMs = options.lateSyncMs ?? defaultLateSyncMs
   const journals = new Map<SessionId, { readonly workspace: string; readonly journal: ReturnType<typeof openJournal> }>()
   const held = new Set<Release>()
 
@@ -52,7 +56,7 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
     journal(session, workspace) {
       const known = journals.get(session)
       if (known) return known.journal
-      const journal = openJournal({ fs, layout, session, workspace, maxSegmentBytes })
+      const journal = openJournal({ fs, layout, session, workspace, maxSegmentBytes, lateSyncMs })
       journals.set(session, { workspace, journal })
       return journal
     },

@@ -39,6 +39,7 @@ function aScene() {
         noted.push(...entries)
         return ok({ position: noted.length })
       },
+      flush: async () => ok(undefined),
       read: () => { throw new Error('not read here') }, hasBlob: async () => false, readBlob: async () => undefined,
     }),
   })

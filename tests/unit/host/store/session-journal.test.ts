@@ -5,8 +5,8 @@ import { expect, test } from 'vitest'
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
 import { sessionId } from '../../../../src/ids.ts'
 import { rawBlob, zstdBlob, zstdSupport } from '../../../../host/store/blob-encoding.ts'
-import { encodeFrame, scanFrames, scanStart } from '../../../../host/store/frame.ts'
-import { aSession, aStore, before, blob, positionOf, readAll, workspace } from './store-world.ts'
+import { scanFrames, scanStart } from '../../../../host/store/frame.ts'
+import { aSession, aStore, before, blob, frameOf, positionOf, readAll, workspace } from './store-world.ts'
 
 test('gives back entries and bytes, in this run and after a restart', async () => {
   const world = await aStore()
@@ -192,8 +192,8 @@ test('an entry that a later version wrote is a hole, not a crash', async () => {
   await positionOf(journal, { entries: [before('a')] })
   const path = join(world.root, 'packs', 'session-1-1.pack')
   const { end } = scanFrames(await readFile(path), scanStart)
-  await appendFile(path, encodeFrame(end.nonce!, 2, 'journal', 'raw', [Buffer.from('{"kind":"from-the-future"}')]))
-  await appendFile(path, encodeFrame(end.nonce!, 3, 'journal', 'raw', [Buffer.from(JSON.stringify(before('b')))]))
+  await appendFile(path, frameOf(end.nonce!, 2, 'journal', 'raw', [Buffer.from('{"kind":"from-the-future"}')]))
+  await appendFile(path, frameOf(end.nonce!, 3, 'journal', 'raw', [Buffer.from(JSON.stringify(before('b')))]))
 
   const read = await readAll(world.open().journal(aSession, workspace))
 
@@ -240,12 +240,12 @@ test('decodes zstd and chains of deltas, and checks the digest', async () => {
   const path = join(world.root, 'packs', 'session-1-1.pack')
   const nonce = scanFrames(await readFile(path), scanStart).end.nonce!
   const frames = [
-    encodeFrame(nonce, 2, 'blob', 'zstd', await zstdBlob(first.digest, first.bytes)),
-    encodeFrame(nonce, 3, 'blob', 'zstd-delta', await zstdBlob(second.digest, second.bytes, first)),
-    encodeFrame(nonce, 4, 'blob', 'zstd-delta', await zstdBlob(third.digest, third.bytes, second)),
-    encodeFrame(nonce, 5, 'blob', 'zstd', rawBlob(wrong.digest, zstdCompressSync(Buffer.from('other bytes')))),
-    encodeFrame(nonce, 6, 'blob', 'zstd', rawBlob(blob('not zstd').digest, Buffer.from('not zstd'))),
-    encodeFrame(nonce, 7, 'blob', 'zstd-delta', await zstdBlob(blob('loop').digest, Buffer.from('loop'), { ...first, digest: blob('loop').digest })),
+    frameOf(nonce, 2, 'blob', 'zstd', await zstdBlob(first.digest, first.bytes)),
+    frameOf(nonce, 3, 'blob', 'zstd-delta', await zstdBlob(second.digest, second.bytes, first)),
+    frameOf(nonce, 4, 'blob', 'zstd-delta', await zstdBlob(third.digest, third.bytes, second)),
+    frameOf(nonce, 5, 'blob', 'zstd', rawBlob(wrong.digest, zstdCompressSync(Buffer.from('other bytes')))),
+    frameOf(nonce, 6, 'blob', 'zstd', rawBlob(blob('not zstd').digest, Buffer.from('not zstd'))),
+    frameOf(nonce, 7, 'blob', 'zstd-delta', await zstdBlob(blob('loop').digest, Buffer.from('loop'), { ...first, digest: blob('loop').digest })),
   ]
   expect(frames[2]!.length).toBeLessThan(200)
   await appendFile(path, Buffer.concat(frames))

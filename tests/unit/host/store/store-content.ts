@@ -1,5 +1,6 @@
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
 import { sessionId, type Digest } from '../../../../src/ids.ts'
+import { encodeFrames, type Encoding, type FrameKind } from '../../../../host/store/frame.ts'
 import { digestOf } from '../../../../host/digest.ts'
 
 export const aSession = sessionId('session-1')
@@ -23,3 +24,7 @@ export const blob = (content: string | Uint8Array): Blob => {
   const bytes = Buffer.from(content as string)
   return { digest: digestOf(bytes), bytes }
 }
+
+/** One frame as it stands in a segment's file. */
+export const frameOf = (nonce: Buffer, number: number, kind: FrameKind, encoding: Encoding, payload: readonly Uint8Array[]): Buffer =>
+  encodeFrames(nonce, number, 0, [{ kind, encoding, payload }]).bytes

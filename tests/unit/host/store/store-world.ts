@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import type { SessionJournal } from '../../../../host/store/session-journal.ts'
 import { openStore, type StoreOptions, type TurnbackStore } from '../../../../host/store/store.ts'
 
-export { aSession, before, blob, workspace, type Blob } from './store-content.ts'
+export { aSession, before, blob, frameOf, workspace, type Blob } from './store-content.ts'
 
 /** A store folder that goes away with the test; `open` is a start of the host on it. */
 export async function aStore(): Promise<{
