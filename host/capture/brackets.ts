@@ -9,7 +9,7 @@ import type { SessionJournal } from '../store/session-journal.ts'
 import { bookOn, type Booking } from './attribution.ts'
 import { makeBlobBatch, StoreFailed } from './blob-batch.ts'
 import { makeStateCache, type StateCache } from './fingerprint.ts'
-import { closeGitTree, openGitTree, type GitTree } from './git-index.ts'
+import { closeGitTree, openGitTree, type GitTree } from './git-tree.ts'
 import type { Before, LookBudget, LookDeps, Seen } from './look.ts'
 import { lookAfter, lookBefore } from './workspace-look.ts'
 

@@ -1,8 +1,11 @@
 import { join } from 'node:path'
 import { unknown, type FileState } from '../../src/checkpoint/file-state.ts'
 import { digestOf } from '../digest.ts'
-import { convertedPaths, readBlobs, type GitLook, type GitTree } from './git-index.ts'
+import { convertedPaths } from './conversions.ts'
+import type { GitLook } from './git-index.ts'
+import { readBlobs } from './git-objects.ts'
 import { GitFailure } from './git-run.ts'
+import type { GitTree } from './git-tree.ts'
 import type { LookDeps } from './look.ts'
 
 /** Marks a mode as git's, for `withModeOf`. */

@@ -5,8 +5,10 @@ import { absent, unknown, type FileState } from '../../src/checkpoint/file-state
 import { cleanStates } from './clean-states.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { walkFolder } from './folder-walk.ts'
-import { changedIndexPaths, ignoredPaths, lookAtTree, type GitLook, type GitTree } from './git-index.ts'
+import { changedIndexPaths, lookAtTree, type GitLook } from './git-index.ts'
+import { ignoredPaths } from './git-objects.ts'
 import { GitFailure } from './git-run.ts'
+import type { GitTree } from './git-tree.ts'
 import { parentsOf, walkOptions, type Before, type Difference, type LookDeps, type Seen, type TreeLook } from './look.ts'
 import { contentsOf, equal, isMade, seenOf } from './seen.ts'
 

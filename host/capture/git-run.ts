@@ -80,3 +80,13 @@ export function complaintOf({ code, stderr }: GitExit): string {
 }
 
 const isCommand = (arg: string): boolean => /^[a-z][a-z-]+$/.test(arg)
+
+/** Output of a command that must succeed. */
+export async function answer(asked: Promise<GitExit>): Promise<Buffer> {
+  const exit = await asked
+  if (exit.code !== 0) throw new GitFailure(complaintOf(exit))
+  return exit.stdout
+}
+
+/** Output that is one line. */
+export const lineOf = (output: Buffer): string => output.toString().replace(/\n$/, '')

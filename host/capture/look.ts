@@ -4,7 +4,8 @@ import { defaultIgnore } from '../../src/checkpoint/ignore-list.ts'
 import type { BlobBatch } from './blob-batch.ts'
 import type { Fingerprint, StateCache } from './fingerprint.ts'
 import type { Walk } from './folder-walk.ts'
-import type { GitLook, GitTree } from './git-index.ts'
+import type { GitLook } from './git-index.ts'
+import type { GitTree } from './git-tree.ts'
 
 /** Limits of one look. Bytes count what has to be read because it was not seen before. */
 export interface LookBudget {

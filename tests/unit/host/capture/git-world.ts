@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { openGitTree, type GitTree } from '../../../../host/capture/git-index.ts'
+import { openGitTree, type GitTree } from '../../../../host/capture/git-tree.ts'
 
 /** A repository in a temporary folder; git there knows nothing of the person's own settings. */
 export interface GitWorld {
