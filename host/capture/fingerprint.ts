@@ -1,8 +1,8 @@
-import type { BigIntStats } from 'node:fs'
+import { lstatSync, type BigIntStats } from 'node:fs'
 import type { FileState } from '../../src/checkpoint/file-state.ts'
 import type { Digest } from '../../src/ids.ts'
 import { errnoOf, nodeFileSystem, type FileSystem } from '../restore/file-system.ts'
-import { observePath } from './observe.ts'
+import { observePath, observeQuickly } from './observe.ts'
 
 /**
  * What one lstat tells of a path. Two equal ones mean an unchanged path, with two exceptions: a write in the
@@ -45,6 +45,17 @@ export async function fingerprintOf(
   }
 }
 
+/** The same without a turn of the event loop: a thousand take a few milliseconds. */
+export function fingerprintNow(path: string): Fingerprint | undefined {
+  try {
+    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+    return stat === undefined ? undefined : fingerprintFrom(stat)
+  } catch (error) {
+    if (errnoOf(error) === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
 export function sameFingerprint(a: Fingerprint, b: Fingerprint): boolean {
   return a.ctimeNs === b.ctimeNs && a.mtimeNs === b.mtimeNs && a.size === b.size && a.ino === b.ino
     && a.dev === b.dev && a.mode === b.mode
@@ -82,6 +93,8 @@ export function makeStateCache({ maxPaths = 200_000, fs = nodeFileSystem, now = 
   readonly fs?: FileSystem
   readonly now?: () => number
 } = {}): StateCache {
+  // The quick calls are not in the port; what they cannot do is done through it.
+  const isReal = fs === nodeFileSystem
   const remembered = new Map<string, { readonly seen: Fingerprint; readonly state: FileState }>()
 
   const known = (path: string, seen: Fingerprint): FileState | undefined => {
@@ -102,7 +115,7 @@ export function makeStateCache({ maxPaths = 200_000, fs = nodeFileSystem, now = 
   /** `observePath` tells by itself what it could not look at. */
   const look = async (path: string): Promise<Fingerprint | undefined> => {
     try {
-      return await fingerprintOf(path, fs)
+      return isReal ? fingerprintNow(path) : await fingerprintOf(path, fs)
     } catch (error) {
       if (errnoOf(error) === undefined) throw error
       return undefined
@@ -119,6 +132,13 @@ export function makeStateCache({ maxPaths = 200_000, fs = nodeFileSystem, now = 
       const old = before !== undefined && before.size <= maxBytes ? known(path, before) : undefined
       if (old !== undefined) return old
 
+      const quick = isReal && before?.kind === 'file' ? observeQuickly(path, maxBytes) : undefined
+      if (quick !== undefined) {
+        await keep(quick.state.digest, quick.bytes)
+        const seen = fingerprintFrom(quick.stat)
+        if (!isRacy(seen, lookedAtMs)) remember(path, seen, quick.state)
+        return quick.state
+      }
       const { state, bytes } = await observePath(path, { maxBytes, fs })
       if (state.kind === 'file' && bytes !== undefined) await keep(state.digest, bytes)
       if (before === undefined || (state.kind !== 'file' && state.kind !== 'link')) return state

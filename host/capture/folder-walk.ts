@@ -37,7 +37,7 @@ export interface Walk {
   /** All that is not a folder, links and special files included. */
   readonly files: ReadonlyMap<string, Fingerprint>
   /** Folders below the root that were entered. */
-  readonly folders: ReadonlySet<string>
+  readonly folders: ReadonlyMap<string, Fingerprint>
   /** False: what is missing in `files` and `folders` may exist. */
   readonly complete: boolean
   readonly why?: 'too-many-files' | 'too-slow' | 'refused-root'
@@ -45,6 +45,8 @@ export interface Walk {
   readonly unreadable: ReadonlySet<string>
   /** Folders that were not entered. */
   readonly skipped: ReadonlyMap<string, SkipReason>
+  /** Those on another file system, as they look from here. */
+  readonly mounts: ReadonlyMap<string, Fingerprint>
 }
 
 /** More gains nothing: Node has four threads for these calls by default. */
@@ -62,10 +64,11 @@ export async function walkFolder(
   const startedAtMs = Date.now()
   const start = performance.now()
   const files = new Map<string, Fingerprint>()
-  const folders = new Set<string>()
+  const folders = new Map<string, Fingerprint>()
   const unreadable = new Set<string>()
   const skipped = new Map<string, SkipReason>()
-  const found = { startedAtMs, files, folders, unreadable, skipped }
+  const mounts = new Map<string, Fingerprint>()
+  const found = { startedAtMs, files, folders, unreadable, skipped, mounts }
   const cut = (why: NonNullable<Walk['why']>): Walk => ({ ...found, complete: false, why })
 
   if (await isRefused(root, home, keepOut, fs)) return cut('refused-root')
@@ -103,9 +106,10 @@ export async function walkFolder(
         if (seen.kind !== 'folder') files.set(path, seen)
         else {
           const reason = outsideReason(path, seen, top, ignore, keepOut)
+          if (reason === 'other-file-system') mounts.set(path, seen)
           if (reason !== undefined) skipped.set(path, reason)
           else {
-            folders.add(path)
+            folders.set(path, seen)
             pending.push(path)
           }
         }
@@ -151,17 +155,22 @@ export function compareWalks(before: Walk, after: Walk): WalkChanges {
 const missingFiles = (there: Walk, gone: Walk): string[] => [...there.files.keys()]
   .filter(path => !gone.files.has(path) && !gone.unreadable.has(path) && vouches(gone, dirname(path))).sort()
 
-const missingFolders = (there: Walk, gone: Walk): string[] => [...there.folders]
+const missingFolders = (there: Walk, gone: Walk): string[] => [...there.folders.keys()]
   .filter(path => !gone.folders.has(path) && vouches(gone, path)).sort()
 
 /** True when the walk would have found something in `folder`. */
-function vouches(walk: Walk, folder: string): boolean {
+export function vouches(walk: Walk, folder: string): boolean {
   if (!walk.complete) return false
   if (walk.unreadable.size === 0 && walk.skipped.size === 0) return true
   for (let path = folder; ; path = dirname(path)) {
     if (walk.unreadable.has(path) || walk.skipped.has(path)) return false
     if (path === dirname(path)) return true
   }
+}
+
+/** True for a root that nobody means as a workspace: a file system's top, the home folder or above it, our own folders. */
+export async function isRefusedRoot(root: string, keepOut: readonly string[]): Promise<boolean> {
+  return isRefused(root, homedir(), keepOut, nodeWalkFileSystem)
 }
 
 async function isRefused(

@@ -9,6 +9,10 @@ export interface IndexEntry {
   readonly oid: string
   /** Bytes of the working file when git last compared it, modulo 2^32. */
   readonly size: number
+  /** Of the file when git last compared it: seconds, colon, nanoseconds. */
+  readonly ctime: string
+  /** Modulo 2^32. */
+  readonly ino: string
 }
 
 /** What one version of the index says, of the paths below the workspace. */
@@ -19,6 +23,9 @@ export interface IndexView {
   readonly unwatched: readonly string[]
   /** The stat data of these cannot tell: written in the second in which the index was, or later. */
   readonly racy: ReadonlyMap<string, { readonly mtimeSec: number }>
+  /** The tracked `.gitattributes`. */
+  readonly attributeFiles: readonly string[]
+  readonly submodules: readonly string[]
   readonly unreadableNames: number
 }
 
@@ -33,7 +40,7 @@ export interface IndexCopy {
   remove(): Promise<void>
 }
 
-const EMPTY: IndexView = { entries: new Map(), unmerged: [], unwatched: [], racy: new Map(), unreadableNames: 0 }
+const EMPTY: IndexView = { entries: new Map(), unmerged: [], unwatched: [], racy: new Map(), attributeFiles: [], submodules: [], unreadableNames: 0 }
 
 /**
  * Git compares the content of a file written in the same second as the index ("racy", git's
@@ -133,7 +140,7 @@ async function filtersOff(ask: AskGit): Promise<string[] | undefined> {
 /** One entry of `ls-files --stage --debug -z`, as written by show_ce and print_debug in git's builtin/ls-files.c. */
 const ENTRY = new RegExp(
   '(\\d{6}) ([0-9a-f]+) ([0-3])\\t([^\\0]*)\\0'
-  + '  ctime: \\d+:\\d+\\n  mtime: (\\d+):\\d+\\n  dev: \\d+\\tino: \\d+\\n  uid: \\d+\\tgid: \\d+\\n  size: (\\d+)\\tflags: ([0-9a-f]+)\\n', 'y')
+  + '  ctime: (\\d+:\\d+)\\n  mtime: (\\d+):\\d+\\n  dev: \\d+\\tino: (\\d+)\\n  uid: \\d+\\tgid: \\d+\\n  size: (\\d+)\\tflags: ([0-9a-f]+)\\n', 'y')
 
 function parseEntries(output: Buffer, writtenSec: number): IndexView {
   const text = output.toString('latin1')
@@ -141,13 +148,15 @@ function parseEntries(output: Buffer, writtenSec: number): IndexView {
   const unmerged = new Set<string>()
   const unwatched: string[] = []
   const racy = new Map<string, { mtimeSec: number }>()
+  const attributeFiles: string[] = []
+  const submodules: string[] = []
   let unreadableNames = 0
   ENTRY.lastIndex = 0
   while (ENTRY.lastIndex < text.length) {
     const at = ENTRY.lastIndex
     const match = ENTRY.exec(text)
     if (match === null) throw new GitFailure(`git lists its index in an unknown form at byte ${at}`)
-    const [, mode, oid, stage, rawName, mtime, size, flagsHex] = match as unknown as [string, IndexEntry['mode'], string, string, string, string, string, string]
+    const [, mode, oid, stage, rawName, ctime, mtime, ino, size, flagsHex] = match as unknown as [string, IndexEntry['mode'], string, string, string, string, string, string, string, string]
     const path = nameOf(rawName)
     if (path === undefined) {
       unreadableNames += 1
@@ -159,11 +168,13 @@ function parseEntries(output: Buffer, writtenSec: number): IndexView {
     }
     const flags = Number.parseInt(flagsHex, 16)
     const mtimeSec = Number(mtime)
-    entries.set(path, { mode, oid, size: Number(size) })
+    entries.set(path, { mode, oid, size: Number(size), ctime, ino })
+    if (path.endsWith('.gitattributes')) attributeFiles.push(path)
+    if (mode === '160000') submodules.push(path)
     if ((flags & (VALID | SKIP_WORKTREE)) !== 0) unwatched.push(path)
     else if (mtimeSec >= writtenSec && mode !== '160000') racy.set(path, { mtimeSec })
   }
-  return { entries, unmerged: [...unmerged], unwatched, racy, unreadableNames }
+  return { entries, unmerged: [...unmerged], unwatched, racy, attributeFiles, submodules, unreadableNames }
 }
 
 /** A name as text, of its bytes given as latin1; undefined when the bytes are not UTF-8. */

@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer'
+import { convertedPaths } from './conversions.ts'
 import type { IndexEntry } from './git-index-copy.ts'
 import { headOf } from './git-head.ts'
 import { answer } from './git-run.ts'
 import { forget, type GitTree } from './git-tree.ts'
+import { trackedModes } from './tracked-modes.ts'
 
 export interface GitLook {
   /** Undefined for a branch without a commit. */
@@ -11,6 +13,11 @@ export interface GitLook {
   readonly ref: string | undefined
   /** A mode 160000 is a submodule: what is inside it is another tree's and is not looked at here. */
   readonly index: ReadonlyMap<string, IndexEntry>
+  /** Permission bits of files that are as the index has them; some may be missing. */
+  readonly modes: ReadonlyMap<string, number>
+  /** Tracked paths whose blob may not be the file's bytes. */
+  readonly converted: ReadonlySet<string>
+  readonly submodules: readonly string[]
   readonly unmerged: readonly string[]
   /** Tracked paths whose file may differ from the index: all that do are here, some here may be equal. */
   readonly dirty: readonly string[]
@@ -26,9 +33,12 @@ export interface GitLook {
 /** With more stale stat data than this a refresh of the copy is cheaper than reading the files ourselves in every look. */
 const MANY_STALE = 1_000
 
-/** Changes nothing in the work tree or its `.git`. Rejects with `GitFailure` when git does not answer. */
-export function lookAtTree(tree: GitTree): Promise<GitLook> {
-  const look = tree.state.last.then(() => lookOnce(tree))
+/**
+ * Changes nothing in the work tree or its `.git`. Rejects with `GitFailure` when git does not answer. `isAfter`: a
+ * command has just run, so that many stale stat data are many files it touched, each to be looked at by the caller.
+ */
+export function lookAtTree(tree: GitTree, isAfter = false): Promise<GitLook> {
+  const look = tree.state.last.then(() => lookOnce(tree, isAfter))
   // The failure is told to the caller of that look; the tree is opened anew for the next one.
   tree.state.last = look.catch(() => {
     forget(tree)
@@ -49,23 +59,24 @@ export function changedIndexPaths(before: GitLook, after: GitLook): readonly str
   return [...changed]
 }
 
-async function lookOnce(tree: GitTree): Promise<GitLook> {
+async function lookOnce(tree: GitTree, isAfter: boolean): Promise<GitLook> {
   let view = await tree.copy.current()
   const [head, untracked, firstDirty] = await Promise.all([headOf(tree), listUntracked(tree), statDirty(tree)])
   let dirty = firstDirty
   const nowSec = Math.floor(Date.now() / 1000)
   const stale = dirty.filter(path => !tree.state.settled.has(path)).length
     + [...view.racy.values()].filter(({ mtimeSec }) => mtimeSec < nowSec).length
-  if (stale > MANY_STALE && await tree.copy.refresh()) {
+  if (!isAfter && stale > MANY_STALE && await tree.copy.refresh()) {
     view = await tree.copy.current()
     dirty = await statDirty(tree)
     tree.state.settled = new Set(dirty)
   }
 
   const unmerged = new Set(view.unmerged)
+  const [modes, converted] = await Promise.all([trackedModes(tree, view), convertedPaths(tree, view, untracked.names)])
   return {
     ...head,
-    index: view.entries, unmerged: view.unmerged, unwatched: view.unwatched,
+    index: view.entries, modes, converted, submodules: view.submodules, unmerged: view.unmerged, unwatched: view.unwatched,
     dirty: [...new Set([...dirty, ...view.racy.keys()])].filter(path => !unmerged.has(path)),
     untracked: untracked.names.filter(name => !name.endsWith('/')),
     nested: untracked.names.filter(name => name.endsWith('/')).map(name => name.slice(0, -1)),

@@ -9,6 +9,8 @@ import { answer, complaintOf, GIT_OPTIONS, gitEnvironment, GitFailure, lineOf, r
 export interface GitTree {
   /** Real path of the work tree's top; every path below is relative to it, with `/`. */
   readonly root: string
+  /** Of this work tree: its HEAD and index are there. */
+  readonly gitDir: string
   /** Where the repository's settings are; work trees of one repository share it. */
   readonly commonDir: string
   readonly ask: AskGit
@@ -30,6 +32,7 @@ export type OpenedTree =
 
 const OLDEST = [2, 20] as const
 const TIMEOUT_MS = 20_000
+
 export interface OpenOptions {
   /** Ours, outside of the tree; what processes that ended left in it is removed. */
   readonly indexFolder: string
@@ -99,7 +102,7 @@ async function discoverTree({ root, gitId, folder, prefix, indexFolder, run }: {
   })
   const pathspec = prefix === '' ? [] : ['--', prefix]
   const copy = makeIndexCopy({ real: join(lineOf(gitDir), 'index'), file: await placeOfCopy(indexFolder, root), pathspec, ask })
-  const tree: GitTree = { root, commonDir: resolve(folder, lineOf(commonDir)), ask, copy, pathspec, run, gitId, state: { last: Promise.resolve(), settled: new Set() } }
+  const tree: GitTree = { root, gitDir: lineOf(gitDir), commonDir: resolve(folder, lineOf(commonDir)), ask, copy, pathspec, run, gitId, state: { last: Promise.resolve(), settled: new Set() } }
   const former = open.get(keyOf(folder, indexFolder))
   if (former !== undefined) await closeGitTree(former)
   open.set(keyOf(folder, indexFolder), tree)

@@ -1,3 +1,4 @@
+import { setImmediate as breathe } from 'node:timers/promises'
 import type { FileState } from '../../src/checkpoint/file-state.ts'
 import type { Digest } from '../../src/ids.ts'
 import { fingerprintOf, type Fingerprint } from './fingerprint.ts'
@@ -5,17 +6,29 @@ import type { Walk } from './folder-walk.ts'
 import { isOurs, isTooLarge, type Before, type LookDeps } from './look.ts'
 import { observePath } from './observe.ts'
 
-/** Reads what the cache does not know or the store does not have, within the budget. */
-export async function readStates(deps: LookDeps, paths: readonly string[], fromMs: number, walk?: Walk): Promise<Pick<Before, 'known' | 'large' | 'isComplete'>> {
+/** A look gives way to others after so many milliseconds. */
+const BREATH_MS = 10
+
+/**
+ * Reads what the cache does not know or the store does not have, within the budget: first `paths`, then `more`,
+ * of which only the bytes are in question and not whether they are there.
+ */
+export async function readStates(
+  deps: LookDeps, paths: readonly string[], more: readonly string[], fromMs: number, walk?: Walk,
+): Promise<Pick<Before, 'known' | 'large' | 'isComplete' | 'knowsNew'>> {
   const known = new Map<string, FileState>()
   const large = new Map<string, Fingerprint>()
+  const all = [...paths, ...more]
   let newBytes = 0
-  let isComplete = paths.length <= deps.budget.maxFiles
-  for (const path of paths.slice(0, deps.budget.maxFiles)) {
+  let breathed = performance.now()
+  let count = 0
+  for (const path of all) {
+    if (count >= deps.budget.maxFiles || newBytes > deps.budget.maxNewBytes || deps.now() - fromMs > deps.budget.maxMs) break
+    count += 1
     if (isOurs(deps, path)) continue
-    if (newBytes > deps.budget.maxNewBytes || deps.now() - fromMs > deps.budget.maxMs) {
-      isComplete = false
-      break
+    if (performance.now() - breathed > BREATH_MS) {
+      await breathe()
+      breathed = performance.now()
     }
     // The walk has just taken the fingerprint: a state known under it needs no look of its own.
     const seen = walk?.files.get(path)
@@ -26,9 +39,10 @@ export async function readStates(deps: LookDeps, paths: readonly string[], fromM
     const print = isTooLarge(state) ? seen ?? await fingerprintOf(path).catch(() => undefined) : undefined
     if (print !== undefined) large.set(path, print)
   }
-  return { known, large, isComplete }
+  return { known, large, isComplete: count === all.length, knowsNew: count >= paths.length }
 }
 
+/** What a path is now; bytes that the store does not have are kept, and counted by `onRead`. */
 export async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => void = () => {}): Promise<FileState> {
   const keep = async (digest: Digest, bytes: Uint8Array): Promise<void> => {
     onRead(bytes.length)

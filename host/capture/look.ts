@@ -3,6 +3,7 @@ import type { FileState } from '../../src/checkpoint/file-state.ts'
 import { defaultIgnore } from '../../src/checkpoint/ignore-list.ts'
 import type { BlobBatch } from './blob-batch.ts'
 import type { Fingerprint, StateCache } from './fingerprint.ts'
+import type { FolderLook } from './folder-look.ts'
 import type { Walk } from './folder-walk.ts'
 import type { GitLook } from './git-index.ts'
 import type { GitTree } from './git-tree.ts'
@@ -31,6 +32,7 @@ export interface LookDeps extends BlobBatch {
 export interface TreeLook {
   readonly tree: GitTree
   readonly look: GitLook
+  readonly folders: FolderLook
   /** Versions of the files that say what git ignores, apart from those that are listed themselves. */
   readonly rules: string
   /** A repository inside it could not be looked at, or there were too many: what changes there is not seen. */
@@ -46,8 +48,10 @@ export interface Before {
   readonly known: ReadonlyMap<string, FileState>
   /** Files over the size limit, of which nothing else tells whether they changed. */
   readonly large: ReadonlyMap<string, Fingerprint>
-  /** False when a budget ran out: a path that is not known may have been there. */
+  /** False when a budget ran out. */
   readonly isComplete: boolean
+  /** False when a path that is not known may have been there. */
+  readonly knowsNew: boolean
   readonly atMs: number
 }
 

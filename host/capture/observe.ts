@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { BigIntStats } from 'node:fs'
+import { closeSync, fstatSync, openSync, readSync, type BigIntStats } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
@@ -30,6 +30,38 @@ export async function observePath(
     if (errnoOf(error) === undefined) throw error
   }
   return { state: unknown('unreadable') }
+}
+
+export interface QuickObservation {
+  readonly state: Extract<FileState, { kind: 'file' }>
+  readonly bytes: Buffer
+  readonly stat: BigIntStats
+}
+
+/** Up to this size a file is read without giving way to others: it takes some tens of microseconds. */
+const QUICK_BYTES = 64 * 1024
+
+/**
+ * What `observePath` tells of a small file, in five system calls and no turn of the event loop; with the stat it was
+ * read under. Undefined for all that is not a file at rest of at most `maxBytes`: ask `observePath`.
+ */
+export function observeQuickly(path: string, maxBytes: number): QuickObservation | undefined {
+  let file: number | undefined
+  try {
+    file = openSync(path, READ_FLAGS)
+    const stat = fstatSync(file, { bigint: true })
+    const size = Number(stat.size)
+    if (!stat.isFile() || size > Math.min(maxBytes, QUICK_BYTES)) return undefined
+    const buffer = Buffer.allocUnsafe(size + 1)
+    if (readSync(file, buffer, 0, size + 1, 0) !== size || !sameMoment(stat, fstatSync(file, { bigint: true }))) return undefined
+    const bytes = buffer.subarray(0, size)
+    return { stat, bytes, state: { kind: 'file', digest: digestOf(bytes), bytes: size, mode: modeOf(stat) } }
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return undefined
+  } finally {
+    if (file !== undefined) closeSync(file)
+  }
 }
 
 /** Parents of `path` that do not exist, outermost first. One that cannot be looked at counts as existing:

@@ -7,8 +7,10 @@ import { isOurs, isTooLarge, type Before, type LookDeps, type Seen } from './loo
 
 interface Ask {
   before(path: string, after: FileState): FileState | Promise<FileState>
-  absentFolders(path: string): Promise<readonly string[]>
+  absentFolders(path: string): readonly string[]
   byGit(path: string, before: FileState, after: FileState): boolean
+  /** True when the path is surely the very file that it was before. */
+  isUntouched?(path: string): boolean
 }
 
 export async function seenOf(deps: LookDeps, { atMs, large }: Before, paths: readonly string[], ask: Ask): Promise<Seen[]> {
@@ -19,8 +21,8 @@ export async function seenOf(deps: LookDeps, { atMs, large }: Before, paths: rea
     const was = withModeOf(await ask.before(path, after), after)
     const isSame = isTooLarge(was) && isTooLarge(after) ? await isUntouched(path, large.get(path)) : equal(was, after)
     // Nobody saved it, and nobody touched it either: a change of the index or of ignore rules alone.
-    if (isSame || (isNotSaved(was) && await isOlderThan(path, atMs))) continue
-    const absentFolders = was.kind === 'absent' ? await ask.absentFolders(path) : []
+    if (isSame || (isNotSaved(was) && (ask.isUntouched?.(path) === true || await isOlderThan(path, atMs)))) continue
+    const absentFolders = was.kind === 'absent' ? ask.absentFolders(path) : []
     seen.push({ path, before: was, after, absentFolders, byGit: ask.byGit(path, was, after) })
   }
   return seen
@@ -55,10 +57,11 @@ export const contentsOf = (states: Iterable<FileState>): ReadonlySet<string | un
 export const isMade = async (path: string, after: FileState, sinceMs: number, saved: ReadonlySet<string | undefined>): Promise<boolean> =>
   saved.has(contentOf(after)) || await isBornSince(path, sinceMs)
 
-/** False for a file that is older than the look: it was there, and nobody saved it. The kernel's clock for times of files is coarse. */
+/** False for a file that is older than the look: it was there, and nobody saved it. */
 async function isBornSince(path: string, sinceMs: number): Promise<boolean> {
   const stat = await lstat(path).catch(() => undefined)
   return stat === undefined || stat.birthtimeMs >= sinceMs - COARSE_CLOCK_MS
 }
 
+/** The kernel's clock for times of files is coarse. */
 const COARSE_CLOCK_MS = 50

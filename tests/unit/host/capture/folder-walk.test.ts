@@ -42,7 +42,7 @@ test('finds files and folders with any names, links as links, and special files'
   const { files, folders, complete, unreadable } = await walk()
 
   expect(names(files.keys())).toEqual([...odd, 'top', 'dangling', 'pipe'].sort())
-  expect(names(folders)).toEqual(['.hidden', 'empty', '文件'].sort())
+  expect(names(folders.keys())).toEqual(['.hidden', 'empty', '文件'].sort())
   expect(['top', 'dangling', 'pipe', 'a b'].map(path => files.get(w.at(path))?.kind)).toEqual(['link', 'link', 'special', 'file'])
   expect({ complete, unreadable: unreadable.size }).toEqual({ complete: true, unreadable: 0 })
 })
@@ -64,7 +64,7 @@ describe('does not enter', () => {
     const { files, folders, skipped } = await walk()
 
     expect(names(files.keys())).toEqual(['a/node_modules', 'c/.venv', 'dist/kept.js'])
-    expect(names(folders)).toEqual(['a', 'a/b', 'c', 'dist'])
+    expect(names(folders.keys())).toEqual(['a', 'a/b', 'c', 'dist'])
     expect([...skipped].map(([path, why]) => [name(path), why]).sort()).toEqual([['a/b/__pycache__', 'ignored'], ['node_modules', 'ignored']])
   })
 
@@ -76,7 +76,7 @@ describe('does not enter', () => {
     const { files, folders, skipped } = await walk({ ignore: new Set() })
 
     expect(names(files.keys())).toEqual(['repo/src/a.txt', 'worktree/.git'])
-    expect(names(folders)).toEqual(['repo', 'repo/src', 'worktree'])
+    expect(names(folders.keys())).toEqual(['repo', 'repo/src', 'worktree'])
     expect(skipped.get(w.at('bare.git'))).toBe('repository')
   })
 

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readdirSync, realpathSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { convertedPaths } from '../../../../host/capture/conversions.ts'
 import { changedIndexPaths, lookAtTree } from '../../../../host/capture/git-index.ts'
 import { readBlobs } from '../../../../host/capture/git-objects.ts'
 import { closeGitTree, openGitTree } from '../../../../host/capture/git-tree.ts'
@@ -34,7 +33,7 @@ describe('a look', () => {
     const look = await lookAtTree(await world.open())
     expect(look).toMatchObject({ ref: 'refs/heads/main', unmerged: [], dirty: [], unwatched: [], untracked: [], nested: [], unreadableNames: 0 })
     expect(look.head).toBe(world.git('rev-parse', 'HEAD').trim())
-    expect([...look.index]).toEqual([
+    expect([...look.index].map(([path, { mode, oid, size }]) => [path, { mode, oid, size }])).toEqual([
       ['a.txt', { mode: '100644', oid: world.git('rev-parse', 'HEAD:a.txt').trim(), size: 2 }],
       ['sub/b.txt', { mode: '100644', oid: world.git('rev-parse', 'HEAD:sub/b.txt').trim(), size: 2 }],
       ['sub/run.sh', { mode: '100644', oid: world.git('rev-parse', 'HEAD:sub/run.sh').trim(), size: 5 }],
@@ -286,9 +285,8 @@ describe('a refresh of the copy', () => {
     for (let i = 0; i < 5; i += 1) utimesSync(join(world.root, `many/${i}.f`), old, old)
     await lookAtTree(tree)
     expect(await tree.copy.refresh()).toBe(true)
-    await lookAtTree(tree)
-    const converted = await convertedPaths(tree, look, ['many/1.f', 'x.g', 'a.txt'])
-    expect([...converted].sort()).toEqual(['many/1.f', 'x.g'])
+    const { converted } = await lookAtTree(tree)
+    expect([converted.has('many/1.f'), converted.has('x.g'), converted.has('a.txt')]).toEqual([true, true, false])
     expect(existsSync(marker)).toBe(false)
     // The same tree asked by git itself does run it: the marker would have been seen.
     world.git('config', '--remove-section', 'filter.long')
@@ -321,7 +319,6 @@ describe('the person\'s repository', () => {
     await tree.copy.refresh()
     await lookAtTree(tree)
     await readBlobs(tree, [...look.index.values()].map(entry => entry.oid))
-    await convertedPaths(tree, look, [...look.index.keys()])
     expect(look).toMatchObject({ untracked: ['new'] })
     expect(printOf(join(world.root, '.git'))).toBe(before)
     expect(existsSync(marker)).toBe(false)
@@ -372,12 +369,10 @@ describe('blobs', () => {
     world.git('checkout', '-q', '--', '.')
     expect(world.read('x.crlf')).toBe('one\r\ntwo\r\n')
     const tree = await world.open()
-    const look = await lookAtTree(tree)
-    const paths = ['a.txt', 'x.crlf', 'x.id', 'x.u16', 'x.lfs', 'x.plain', 'no-such']
-    expect([...await convertedPaths(tree, look, paths)].sort()).toEqual(['no-such', 'x.crlf', 'x.id', 'x.lfs', 'x.u16'])
+    expect([...(await lookAtTree(tree)).converted].sort()).toEqual(['x.crlf', 'x.id', 'x.lfs', 'x.u16'])
     // A command that deletes the attributes does not make the blobs good.
     rmSync(join(world.root, '.gitattributes'))
-    expect([...await convertedPaths(tree, look, paths)].sort()).toEqual(['no-such', 'x.crlf', 'x.id', 'x.lfs', 'x.u16'])
+    expect([...(await lookAtTree(tree)).converted].sort()).toEqual(['x.crlf', 'x.id', 'x.lfs', 'x.u16'])
   })
 
   it('do not stand for files under core.autocrlf, also after a refresh', async () => {
@@ -386,13 +381,13 @@ describe('blobs', () => {
     world.git('checkout', '-q', '--', 'a.txt')
     expect(world.read('a.txt')).toBe('a\r\n')
     const tree = await world.open()
-    expect([...await convertedPaths(tree, await lookAtTree(tree), ['a.txt', 'sub/b.txt'])]).toEqual(['a.txt'])
+    expect([...(await lookAtTree(tree)).converted]).toEqual(['a.txt'])
     const old = new Date(Date.now() - 100_000)
     utimesSync(join(world.root, 'a.txt'), old, old)
     expect(await tree.copy.refresh()).toBe(true)
     const look = await lookAtTree(tree)
     expect(look.dirty).not.toContain('a.txt')
-    expect([...await convertedPaths(tree, look, ['a.txt', 'sub/b.txt'])]).toEqual(['a.txt'])
+    expect([...look.converted]).toEqual(['a.txt'])
   })
 })
 
