@@ -1,15 +1,21 @@
 import { realpath } from 'node:fs/promises'
+import type { FileState } from '../../src/checkpoint/file-state.ts'
 import type { CallRef, ChangeEntry, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import { callLabel, toolKind } from '../../src/checkpoint/tool-table.ts'
 import { sessionId } from '../../src/ids.ts'
 import { watchKey } from '../../src/ledger/ledger.ts'
 import type { Health } from '../dsh/health.ts'
 import type { ForeignExecution, ForeignSession, ForeignSessions } from '../dsh/host-types.ts'
+import { terminalOf, type Background, type Writer } from '../dsh/jobs.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import { bookOn, type Booking } from './attribution.ts'
 import { makeBlobBatch, StoreFailed } from './blob-batch.ts'
+import { noteBooked, unbooked, type Booked } from './booked.ts'
+import { changeEntries, headEntry, overBudget } from './bracket-entries.ts'
 import { makeStateCache, type StateCache } from './fingerprint.ts'
 import { closeGitTree, openGitTree, type GitTree } from './git-tree.ts'
+import { stateOf } from './known-states.ts'
+import { endEntry, inTurn, isOver, lookLate, makeSite, type LateDeps, type Running, type Site } from './late-looks.ts'
 import type { Before, LookBudget, LookDeps, Seen } from './look.ts'
 import { lookAfter, lookBefore } from './workspace-look.ts'
 
@@ -19,31 +25,41 @@ const LONG_MS = 30_000
 export interface BracketDeps {
   readonly sessions: ForeignSessions
   readonly health: Health
+  readonly background: Background
   readonly maxFileBytes: number
   readonly budget: LookBudget
   readonly dshHome: string
   readonly indexFolder: string
   journalOf(root: ForeignSession): SessionJournal
   workspaceOf(session: ForeignSession): string | undefined
-  /** True when a file tool wrote this path at or after `sinceMs`: it has its own, exact record. */
-  isWrittenByTool(path: string, sinceMs: number): boolean
+  /** True when the path has an exact record of its own of a write at or after `sinceMs`. */
+  isWritten(path: string, sinceMs: number): boolean
   now(): number
 }
 
-/** Looks at the workspace before and after each command. */
+/** Looks at the workspace before and after each command, and again at what one left running. */
 export interface Brackets {
   /** Resolves when everything that the command could destroy is saved, or a budget is used up. */
   open(exec: ForeignExecution): Promise<void>
-  /** True when the command is covered by a record now. `wentOn`: it goes on in the background. */
-  close(exec: ForeignExecution, wentOn: boolean): Promise<boolean>
+  /** True when the command is covered by a record now. `writer`: what it left running. */
+  close(exec: ForeignExecution, writer: Writer | undefined): Promise<boolean>
+  /** True while a command of this session or of a subagent is looked at. */
+  isOpen(root: ForeignSession): boolean
+  /** Looks again where something that went on has ended, or has no end that anybody would tell. */
+  settle(): Promise<void>
+  /** The path is in this state by nobody's call; what goes on in the background is not booked with it. */
+  noteOutside(root: ForeignSession, path: string, state: FileState): void
   /** Removes the private copies of git indexes. */
   dispose(): Promise<void>
 }
 
 interface OpenBracket {
+  readonly site: Site
   readonly booking: Booking
   readonly before: Before
   readonly deps: LookDeps
+  /** By commands of the same session that ran beside this one. */
+  readonly booked: Booked
   /** Another session's command ran in this workspace meanwhile. */
   overlapped: boolean
 }
@@ -53,6 +69,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
   const caches = new Map<string, StateCache>()
   /** Their private index copies go with the plugin. */
   const trees = new Set<GitTree>()
+  const sites = new Map<string, Site>()
   const open = new Map<string, OpenBracket>()
   let serial = 0
 
@@ -64,13 +81,19 @@ export function makeBrackets(deps: BracketDeps): Brackets {
     return opened.tree
   }
 
-  const lookDeps = (workspace: string, journal: SessionJournal): LookDeps => {
+  const siteOf = (workspace: string): Site => {
+    const site = sites.get(workspace) ?? makeSite(workspace)
+    sites.set(workspace, site)
+    return site
+  }
+
+  const lookDeps = (workspace: string, root: ForeignSession): LookDeps => {
     const cache = caches.get(workspace) ?? makeStateCache()
     caches.set(workspace, cache)
     return {
       workspace, cache, maxFileBytes: deps.maxFileBytes, budget: deps.budget,
       dshHome: deps.dshHome, now: deps.now, treeOf,
-      ...makeBlobBatch(journal),
+      ...makeBlobBatch(deps.journalOf(root)),
     }
   }
 
@@ -85,48 +108,121 @@ export function makeBrackets(deps: BracketDeps): Brackets {
     }
   }
 
+  const append = async (root: ForeignSession, entries: readonly JournalEntry[]): Promise<boolean> => {
+    const stored = await deps.journalOf(root).append({ entries })
+    if (!stored.ok) deps.health.report('store', stored.failure.facts.detail ?? stored.failure.code)
+    return stored.ok
+  }
+
+  const nextId = (): string => `${deps.now().toString(36)}-c${(serial++).toString(36)}`
+  const late: LateDeps = { health: deps.health, background: deps.background, lookDeps, isWritten: deps.isWritten, append, nextId, now: deps.now }
+
+  /** Never rejects: a late look that fails leaves the gap that is there, and the next command begins all the same. */
+  const lookLateIn = async (site: Site, why: 'next' | 'settle'): Promise<void> => {
+    try {
+      await lookLate(late, site, why)
+    } catch (error) {
+      deps.health.report(error instanceof StoreFailed ? 'store' : 'late look', error)
+    }
+  }
+
+  const settle = async (): Promise<void> => {
+    await Promise.all([...sites.values()].map(site => inTurn(site, async () => {
+      const isDue = [...site.running.values()].some(running => running.writer.kind !== 'job' || isOver(deps.background, running))
+      if (isDue) await lookLateIn(site, 'settle')
+    })))
+  }
+  deps.background.onEnd(() => { void settle() })
+
+  const begin = async (key: string, booking: Booking, site: Site): Promise<void> => {
+    if (site.running.size > 0) await lookLateIn(site, 'next')
+    const look = lookDeps(site.workspace, booking.root)
+    const before = await savedBefore(look)
+    if (before === undefined) return
+    const others = [...open.values()].filter(other => other.site === site && other.booking.root !== booking.root)
+    for (const other of others) other.overlapped = true
+    const isBesideWork = [...site.running.values()].some(running => running.booking.root !== booking.root)
+    const bracket = { site, booking, before, deps: look, booked: new Map(), overlapped: others.length > 0 || isBesideWork }
+    open.set(key, bracket)
+    site.open.add(bracket)
+  }
+
+  const end = async (exec: ForeignExecution, key: string, bracket: OpenBracket, writer: Writer | undefined): Promise<boolean> => {
+    const { site, booking, before, booked } = bracket
+    const terminal = terminalOf(exec)
+    for (const running of site.running.values()) {
+      if (terminal !== undefined && running.writer.id === terminal && running.writer.owner.id === exec.agent?.id) running.isFollowed = true
+    }
+    // Before the look: what ends during it may have written behind it.
+    const over = [...site.running].filter(([, running]) => isOver(deps.background, running))
+    const { seen, head, isComplete } = await lookAfter(bracket.deps, before)
+    const fresh = (await unbooked(seen, booked, path => stateOf(bracket.deps, path))).filter(({ path }) => !deps.isWritten(path, before.atMs))
+    await bracket.deps.settle()
+    const words = callLabel(exec.name, exec.arguments as Record<string, unknown> | undefined)
+    const call: CallRef = { callId: exec.callId, tool: exec.name, sessionId: sessionId(exec.agent!.id) }
+    const atMs = deps.now()
+    const isStored = await append(booking.root, [
+      ...changeEntries({ booking, call, id: nextId, atMs }, fresh, change => doubtOf(change, bracket.overlapped, atMs - before.atMs)),
+      {
+        kind: 'bracket', turn: booking.turn, call, words, how: before.how, atMs,
+        gaps: before.isComplete && isComplete ? [] : overBudget(words),
+        ...(writer === undefined ? {} : { job: 'running' as const }), ...headEntry(head),
+      },
+    ])
+    if (!isStored) return false
+    for (const other of open.values()) if (other !== bracket && other.site === site && other.booking.root === booking.root) noteBooked(other.booked, fresh)
+    noteBooked(booked, fresh)
+    await endFollowed(site, over, atMs)
+    if (writer !== undefined) site.running.set(key, { booking, call, words, how: before.how, writer })
+    site.base = site.running.size === 0 ? undefined : { before, booked, head: JSON.stringify(head ?? null) }
+    return true
+  }
+
+  /** What this bracket saw, it saw whole: the looks of what had ended by then are done with. */
+  const endFollowed = async (site: Site, over: readonly (readonly [string, Running])[], atMs: number): Promise<void> => {
+    for (const [key, running] of over) if (await append(running.booking.root, [endEntry(running, 'ended', atMs)])) site.running.delete(key)
+  }
+
   return {
     open: async (exec) => {
       const key = keyOf(exec)
       const booking = exec.agent === undefined ? undefined : bookOn(deps.sessions, exec.agent.session)
       const workspace = booking === undefined ? undefined : deps.workspaceOf(booking.root)
       if (key === undefined || booking === undefined || workspace === undefined || !isCommand(exec)) return
-      const look = lookDeps(await realpath(workspace), deps.journalOf(booking.root))
-      const before = await savedBefore(look)
-      if (before === undefined) return
-      const others = [...open.values()].filter(other => other.deps.workspace === look.workspace && other.booking.root !== booking.root)
-      for (const other of others) other.overlapped = true
-      open.set(key, { booking, before, deps: look, overlapped: others.length > 0 })
+      const site = siteOf(await realpath(workspace))
+      await inTurn(site, () => begin(key, booking, site))
     },
 
-    close: async (exec, wentOn) => {
+    close: async (exec, writer) => {
       const key = keyOf(exec)
       const bracket = key === undefined ? undefined : open.get(key)
       if (key === undefined || bracket === undefined) return false
-      open.delete(key)
-      const { booking, before } = bracket
-      const { seen, head, isComplete } = await lookAfter(bracket.deps, before)
-      const words = callLabel(exec.name, exec.arguments as Record<string, unknown> | undefined)
-      const call: CallRef = { callId: exec.callId, tool: exec.name, sessionId: sessionId(exec.agent!.id) }
-      const atMs = deps.now()
-      const changes = seen.filter(({ path }) => !deps.isWrittenByTool(path, before.atMs)).map((change): JournalEntry => ({
-        kind: 'change', id: `${atMs.toString(36)}-c${(serial++).toString(36)}`, turn: booking.turn, call, origin: 'shell',
-        path: change.path, before: change.before, after: change.after, absentFolders: [...change.absentFolders],
-        ...doubtOf(change, bracket.overlapped, atMs - before.atMs), atMs,
-      }))
-      const stored = await deps.journalOf(booking.root).append({
-        entries: [...changes, {
-          kind: 'bracket', turn: booking.turn, call, words, how: before.how, atMs,
-          gaps: before.isComplete && isComplete ? [] : [{ reason: 'over-budget' as const, count: 1, names: [words] }],
-          ...(wentOn ? { job: 'running' as const } : {}),
-          ...(head === undefined ? {} : { head: compact(head) }),
-        }],
+      const { site } = bracket
+      return inTurn(site, async () => {
+        try {
+          return await end(exec, key, bracket, writer)
+        } finally {
+          open.delete(key)
+          site.open.delete(bracket)
+          if ([...site.running.values()].some(running => isOver(deps.background, running))) void settle()
+        }
       })
-      if (!stored.ok) deps.health.report('store', stored.failure.facts.detail ?? stored.failure.code)
-      return stored.ok
     },
 
-    dispose: async () => { await Promise.allSettled([...trees].map(closeGitTree)) },
+    isOpen: root => [...open.values()].some(({ booking }) => booking.root === root),
+    settle,
+
+    noteOutside: (root, path, after) => {
+      for (const { base, running } of sites.values()) {
+        const isHere = [...running.values()].some(({ booking }) => booking.root === root)
+        if (isHere) base?.booked.set(path, { before: base.booked.get(path)?.before, after })
+      }
+    },
+
+    dispose: async () => {
+      await Promise.allSettled([...sites.values()].map(({ tail }) => tail))
+      await Promise.allSettled([...trees].map(closeGitTree))
+    },
   }
 }
 
@@ -135,11 +231,8 @@ const isCommand = (exec: ForeignExecution): boolean => toolKind(exec.name, exec.
 
 const keyOf = (exec: ForeignExecution): string | undefined => (exec.agent === undefined ? undefined : watchKey(exec.agent.id, exec.callId))
 
-function doubtOf({ byGit }: Seen, overlapped: boolean, tookMs: number): Pick<ChangeEntry, 'doubt'> {
-  if (byGit) return { doubt: 'git-moved' }
-  if (overlapped) return { doubt: 'overlap' }
-  return tookMs > LONG_MS ? { doubt: 'long' } : {}
+function doubtOf({ byGit }: Seen, overlapped: boolean, tookMs: number): ChangeEntry['doubt'] {
+  if (byGit) return 'git-moved'
+  if (overlapped) return 'overlap'
+  return tookMs > LONG_MS ? 'long' : undefined
 }
-
-const compact = (head: { from: string | undefined; to: string | undefined; ref: string | undefined }) =>
-  Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)) as { from?: string; to?: string; ref?: string }

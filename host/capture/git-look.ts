@@ -37,7 +37,7 @@ export async function afterInGit(deps: LookDeps, before: Before): Promise<Differ
   for (const then of before.trees) {
     const found = now.find(other => other.tree.root === then.tree.root)
     const fresh = found?.look ?? await lookWithoutGit(deps, then.tree, then.look)
-    if (hasMoved(then.look, fresh)) head ??= { from: then.look.head, to: fresh.head, ref: fresh.ref }
+    if (hasMoved(then.look, fresh)) head ??= { from: then.look.head, to: fresh.head, fromRef: then.look.ref, ref: fresh.ref }
     const files = await afterInTree(deps, before, then, found, fresh)
     const folders = found === undefined ? [] : changedFolders({
       before: factsOfLook(then.folders), after: factsOfLook(found.folders), seen: files, sinceMs: before.atMs,

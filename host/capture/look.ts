@@ -69,7 +69,7 @@ export interface Difference {
   readonly seen: readonly Seen[]
   /** False when the workspace could not be looked at whole: something new may be missing in `seen`. */
   readonly isComplete: boolean
-  readonly head: { readonly from: string | undefined; readonly to: string | undefined; readonly ref: string | undefined } | undefined
+  readonly head: { readonly from: string | undefined; readonly to: string | undefined; readonly fromRef: string | undefined; readonly ref: string | undefined } | undefined
 }
 
 export const isOurs = (deps: LookDeps, path: string): boolean => path === deps.dshHome || path.startsWith(`${deps.dshHome}/`)
