@@ -13,8 +13,8 @@ export interface CommandReply {
 }
 
 export interface SessionRpc {
-  /** A new session in the home's first workspace, or in another folder. */
-  create(cwd?: string): Promise<string>
+  /** A new session in the home's first workspace, or in another folder; of the default agent preset, or of another. */
+  create(cwd?: string, agentPreset?: string): Promise<string>
   /** Sends a prompt and returns when the session is idle again. */
   ask(sessionId: string, prompt: string): Promise<void>
   /** Sends a prompt; its turn runs on. */
@@ -71,9 +71,9 @@ export function sessionRpc(home: string, url: () => string): SessionRpc {
     await call('/turnback', endpoint, request) as Result<ReplyOf<E>, Failure>
 
   return {
-    async create(cwd) {
+    async create(cwd, agentPreset) {
       const place = cwd === undefined ? { workspaceId: firstWorkspace(home) } : { cwd }
-      return (await call('/api', 'session.create', place) as { sessionId: string }).sessionId
+      return (await call('/api', 'session.create', { ...place, ...(agentPreset && { agentPreset }) }) as { sessionId: string }).sessionId
     },
     async ask(sessionId, prompt) {
       await send(sessionId, prompt)
