@@ -69,6 +69,8 @@ export function sameFingerprint(a: Fingerprint, b: Fingerprint): boolean {
 export const isRacy = (seen: Fingerprint, lookedAtMs: number): boolean =>
   seen.ctimeNs > BigInt(Math.floor(lookedAtMs)) * 1_000_000n - RACY_NS
 
+type Keep = (digest: Digest, bytes: Buffer) => Promise<void> | void
+
 export interface StateCache {
   /** The state read under this very fingerprint, when it is remembered: no look at the disk. */
   known(path: string, now: Fingerprint): FileState | undefined
@@ -78,7 +80,9 @@ export interface StateCache {
    */
   stateOf(path: string, how: {
     readonly maxBytes: number
-    readonly keep: (digest: Digest, bytes: Buffer) => Promise<void> | void
+    /** Taken a moment ago, when it was not `known`. */
+    readonly seen?: Fingerprint | undefined
+    readonly keep: Keep
   }): Promise<FileState>
   /** For when bytes that were kept may be gone. */
   clear(): void
@@ -122,23 +126,32 @@ export function makeStateCache({ maxPaths = 200_000, fs = nodeFileSystem, now = 
     }
   }
 
+  /** Undefined for what is not a small file at rest. */
+  const readQuickly = async (path: string, maxBytes: number, lookedAtMs: number, keep: Keep): Promise<FileState | undefined> => {
+    const quick = observeQuickly(path, maxBytes)
+    if (quick === undefined) return undefined
+    await keep(quick.state.digest, quick.bytes)
+    const seen = fingerprintFrom(quick.stat)
+    if (!isRacy(seen, lookedAtMs)) remember(path, seen, quick.state)
+    return quick.state
+  }
+
   return {
     known,
     clear: () => remembered.clear(),
-    stateOf: async (path, { maxBytes, keep }) => {
+    stateOf: async (path, { maxBytes, seen, keep }) => {
       const lookedAtMs = now()
+      if (isReal && seen?.kind === 'file') {
+        const quick = await readQuickly(path, maxBytes, lookedAtMs, keep)
+        if (quick !== undefined) return quick
+      }
       const before = await look(path)
       // The limit may have been lowered since the file was read.
       const old = before !== undefined && before.size <= maxBytes ? known(path, before) : undefined
       if (old !== undefined) return old
+      const quick = isReal && before?.kind === 'file' ? await readQuickly(path, maxBytes, lookedAtMs, keep) : undefined
+      if (quick !== undefined) return quick
 
-      const quick = isReal && before?.kind === 'file' ? observeQuickly(path, maxBytes) : undefined
-      if (quick !== undefined) {
-        await keep(quick.state.digest, quick.bytes)
-        const seen = fingerprintFrom(quick.stat)
-        if (!isRacy(seen, lookedAtMs)) remember(path, seen, quick.state)
-        return quick.state
-      }
       const { state, bytes } = await observePath(path, { maxBytes, fs })
       if (state.kind === 'file' && bytes !== undefined) await keep(state.digest, bytes)
       if (before === undefined || (state.kind !== 'file' && state.kind !== 'link')) return state

@@ -2,11 +2,13 @@ import { readdir } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { performance } from 'node:perf_hooks'
+import { setImmediate as breathe } from 'node:timers/promises'
 import { errnoOf, nodeFileSystem, type FileSystem } from '../restore/file-system.ts'
-import { fingerprintOf, isRacy, sameFingerprint, type Fingerprint } from './fingerprint.ts'
+import { fingerprintNow, fingerprintOf, isRacy, sameFingerprint, type Fingerprint } from './fingerprint.ts'
 
 export type WalkFileSystem = Pick<FileSystem, 'lstat' | 'realpath'> & { readdir(path: string): Promise<string[]> }
 
+/** With this one a walk looks without a turn of the event loop, which is most of what a look costs. */
 export const nodeWalkFileSystem: WalkFileSystem = { ...nodeFileSystem, readdir: path => readdir(path) }
 
 export interface WalkOptions {
@@ -49,9 +51,11 @@ export interface Walk {
   readonly mounts: ReadonlyMap<string, Fingerprint>
 }
 
-/** More gains nothing: Node has four threads for these calls by default. */
-const LOOKS_IN_FLIGHT = 64
+/** Looks between two turns of the event loop: a fraction of a millisecond. */
+const LOOKS_IN_FLIGHT = 128
 const LISTS_IN_FLIGHT = 16
+/** Looks in one huge folder after which others get a turn: some milliseconds. */
+const BREATH = 16 * LOOKS_IN_FLIGHT
 
 /**
  * Looks at everything below `root`. Never follows a link, never reads a file, never throws for an error of the
@@ -98,8 +102,11 @@ export async function walkFolder(
 
     for (let from = 0; from < paths.length || from === 0; from += LOOKS_IN_FLIGHT) {
       if (performance.now() - start >= budget.maxMs) return cut('too-slow')
+      if (from % BREATH === BREATH - LOOKS_IN_FLIGHT) await breathe()
       const some = paths.slice(from, from + LOOKS_IN_FLIGHT)
-      const looks = await Promise.all(some.map(path => lookAt(path, unreadable, fs)))
+      const looks = fs === nodeWalkFileSystem
+        ? some.map(path => lookAtNow(path, unreadable))
+        : await Promise.all(some.map(path => lookAt(path, unreadable, fs)))
       for (const [index, path] of some.entries()) {
         const seen = looks[index]
         if (seen === undefined) continue
@@ -168,11 +175,6 @@ export function vouches(walk: Walk, folder: string): boolean {
   }
 }
 
-/** True for a root that nobody means as a workspace: a file system's top, the home folder or above it, our own folders. */
-export async function isRefusedRoot(root: string, keepOut: readonly string[]): Promise<boolean> {
-  return isRefused(root, homedir(), keepOut, nodeWalkFileSystem)
-}
-
 async function isRefused(
   root: string, home: string, keepOut: readonly string[], fs: WalkFileSystem,
 ): Promise<boolean> {
@@ -226,13 +228,27 @@ async function list(folder: string, unreadable: Set<string>, fs: WalkFileSystem)
 /** Undefined when the path is gone or, noted in `unreadable`, cannot be looked at. */
 async function lookAt(path: string, unreadable: Set<string>, fs: WalkFileSystem): Promise<Fingerprint | undefined> {
   try {
-    const seen = await fingerprintOf(path, fs)
-    // A name that is no text comes with this character in place of its bytes, and such a path is not there.
-    if (seen === undefined && path.includes('\ufffd')) unreadable.add(path)
-    return seen
+    return readable(path, await fingerprintOf(path, fs), unreadable)
   } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    unreadable.add(path)
-    return undefined
+    return noted(path, error, unreadable)
   }
+}
+
+function lookAtNow(path: string, unreadable: Set<string>): Fingerprint | undefined {
+  try {
+    return readable(path, fingerprintNow(path), unreadable)
+  } catch (error) {
+    return noted(path, error, unreadable)
+  }
+}
+
+/** A name that is no text comes with this character in place of its bytes, and such a path is not there. */
+function readable(path: string, seen: Fingerprint | undefined, unreadable: Set<string>): Fingerprint | undefined {
+  if (seen === undefined && path.includes('\ufffd')) unreadable.add(path)
+  return seen
+}
+
+function noted(path: string, error: unknown, unreadable: Set<string>): undefined {
+  if (errnoOf(error) === undefined) throw error
+  unreadable.add(path)
 }

@@ -34,7 +34,7 @@ export async function readStates(
     const seen = walk?.files.get(path)
     const remembered = seen === undefined ? undefined : deps.cache.known(path, seen)
     const isKept = remembered !== undefined && (remembered.kind !== 'file' || await deps.has(remembered.digest))
-    const state = isKept ? remembered : await stateOf(deps, path, (bytes) => { newBytes += bytes })
+    const state = isKept ? remembered : await stateOf(deps, path, (bytes) => { newBytes += bytes }, remembered === undefined ? seen : undefined)
     known.set(path, state)
     const print = isTooLarge(state) ? seen ?? await fingerprintOf(path).catch(() => undefined) : undefined
     if (print !== undefined) large.set(path, print)
@@ -43,12 +43,12 @@ export async function readStates(
 }
 
 /** What a path is now; bytes that the store does not have are kept, and counted by `onRead`. */
-export async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => void = () => {}): Promise<FileState> {
+export async function stateOf(deps: LookDeps, path: string, onRead: (bytes: number) => void = () => {}, seen?: Fingerprint): Promise<FileState> {
   const keep = async (digest: Digest, bytes: Uint8Array): Promise<void> => {
     onRead(bytes.length)
     await deps.keep(digest, bytes)
   }
-  const state = await deps.cache.stateOf(path, { maxBytes: deps.maxFileBytes, keep })
+  const state = await deps.cache.stateOf(path, { maxBytes: deps.maxFileBytes, seen, keep })
   if (state.kind !== 'file' || await deps.has(state.digest)) return state
   // Known from another session's look: this session's store does not have the bytes yet.
   const found = await observePath(path, { maxBytes: deps.maxFileBytes })

@@ -1,7 +1,7 @@
 import { absent, unknown } from '../../src/checkpoint/file-state.ts'
 import { sameFingerprint } from './fingerprint.ts'
 import { changedFolders, emptyFolderAt, factsOfWalk } from './folder-changes.ts'
-import { compareWalks, isRefusedRoot, walkFolder, type Walk } from './folder-walk.ts'
+import { compareWalks, walkFolder, type Walk } from './folder-walk.ts'
 import type { GitLook } from './git-index.ts'
 import { afterInGit, lookAtTrees, unlikeTheirBlobs, unsettled } from './git-look.ts'
 import { readStates } from './known-states.ts'
@@ -17,7 +17,6 @@ export async function lookBefore(deps: LookDeps): Promise<Before | undefined> {
 
 async function lookAround(deps: LookDeps): Promise<Before | undefined> {
   const atMs = deps.now()
-  if (await isRefusedRoot(deps.workspace, [deps.dshHome])) return undefined
   const trees = await lookAtTrees(deps, false)
   if (trees.length > 0) {
     const absolute = (pathsOf: (look: GitLook) => Iterable<string>): string[] =>
