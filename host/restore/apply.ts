@@ -1,7 +1,7 @@
 import type { Folder, OpBeginEntry, OpRow, Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { Digest } from '../../src/ids.ts'
 import { errnoOf, nodeFileSystem, type FileSystem } from './file-system.ts'
-import { deepestFirst, removeEmptyFolder } from './folders.ts'
+import { deepestFirst, parentsOf, removeEmptyFolder } from './folders.ts'
 import { putState, type Moved } from './put-state.ts'
 import { withSteps, type OnStep } from './steps.ts'
 
@@ -15,8 +15,34 @@ export type RestoreDeps = {
   readonly onStep?: OnStep | undefined
 }
 
-/** A file that can be written comes back before anything is taken away. */
-export const phases = ['write', 'recreate', 'delete'] as const
+/** An op's rows in the order of its steps. Taking back goes through them the other way round. */
+export interface Phases {
+  /** Files that stand where a folder has to be, for what comes back in it; outermost first. */
+  readonly clear: readonly OpRow[]
+  readonly write: readonly OpRow[]
+  /** Folders that come back, outermost first. */
+  readonly folders: readonly OpRow[]
+  readonly recreate: readonly OpRow[]
+  readonly delete: readonly OpRow[]
+  /** Files where a folder is that has to be empty by now. */
+  readonly fill: readonly OpRow[]
+}
+
+/** A file that can be written comes back before anything is taken away, unless that is in its way. */
+export function phasesOf(rows: readonly OpRow[]): Phases {
+  const needed = new Set(rows.filter(({ goal }) => goal.kind !== 'absent').flatMap(({ path }) => parentsOf(path)))
+  const phase = ({ path, was, goal, action }: OpRow): keyof Phases => {
+    if (was.kind === 'folder' && goal.kind !== 'absent') return 'fill'
+    if (goal.kind === 'folder') return was.kind === 'absent' ? 'folders' : 'clear'
+    return action === 'delete' && needed.has(path) ? 'clear' : action
+  }
+  const of = (wanted: keyof Phases): OpRow[] => rows.filter(row => phase(row) === wanted)
+  const outermostFirst = (some: readonly OpRow[]): OpRow[] => some.toSorted((a, b) => parentsOf(a.path).length - parentsOf(b.path).length)
+  return {
+    clear: outermostFirst(of('clear')), write: of('write'), folders: outermostFirst(of('folders')), recreate: of('recreate'),
+    delete: of('delete'), fill: of('fill'),
+  }
+}
 
 /**
  * Carries out the file side of an op: no decisions are left. Each row stands alone: one that fails is named
@@ -32,14 +58,19 @@ export async function applyFiles(
   const { readBlob, maxBytes, signal } = deps
   const fs = withSteps(deps.fs ?? nodeFileSystem, deps.onStep)
   const modes = new Map(begin.folderModes?.map(({ path, mode }) => [path, mode]))
+  for (const { path, goal } of begin.rows) if (goal.kind === 'folder' && goal.mode !== undefined) modes.set(path, goal.mode)
   const outcomes: Outcome[] = []
-  for (const row of phases.flatMap(phase => begin.rows.filter(({ action }) => action === phase))) {
-    signal?.throwIfAborted()
-    const folders = row.action === 'recreate' ? row.absentFolders.map(path => ({ path, mode: modes.get(path) })) : []
-    const { path, temp, was, goal } = row
-    const moved = await putState({ path, temp, from: was, to: goal, folders }, { readBlob, fs, maxBytes })
-    outcomes.push(...outcomesOf(row, moved))
+  const carryOut = async (rows: readonly OpRow[]): Promise<void> => {
+    for (const row of rows) {
+      signal?.throwIfAborted()
+      const folders = row.action === 'recreate' ? row.absentFolders.map(path => ({ path, mode: modes.get(path) })) : []
+      const { path, temp, was, goal } = row
+      const moved = await putState({ path, temp, from: was, to: goal, folders }, { readBlob, fs, maxBytes })
+      outcomes.push(...outcomesOf(row, moved))
+    }
   }
+  const phases = phasesOf(begin.rows)
+  await carryOut([...phases.clear, ...phases.write, ...phases.folders, ...phases.recreate, ...phases.delete])
 
   signal?.throwIfAborted()
   const removedFolders: Folder[] = []
@@ -51,6 +82,7 @@ export async function applyFiles(
       outcomes.push(failedFolder(path, error))
     }
   }
+  await carryOut(phases.fill)
   return { outcomes, removedFolders }
 }
 

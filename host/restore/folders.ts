@@ -52,6 +52,10 @@ export const outermostFirst = (paths: Iterable<string>): string[] =>
 /** The order in which folders are removed. */
 export const deepestFirst = (paths: Iterable<string>): string[] => outermostFirst(paths).reverse()
 
+/** The folders above `path`, outermost first, without the root. */
+export const parentsOf = (path: string): string[] =>
+  [...path.matchAll(/\//g)].slice(1).map(({ index }) => path.slice(0, index))
+
 /** Not empty (two spellings), already gone, or not a folder any more. */
 const NOT_OURS_TO_REMOVE = new Set(['ENOTEMPTY', 'EEXIST', 'ENOENT', 'ENOTDIR'])
 

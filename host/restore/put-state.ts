@@ -4,7 +4,7 @@ import type { Digest } from '../../src/ids.ts'
 import { observePath } from '../capture/observe.ts'
 import { digestOf } from '../digest.ts'
 import { discardTemp, replace, syncFolder, type Content } from './atomic-write.ts'
-import { errnoOf, type FileSystem } from './file-system.ts'
+import { errnoOf, modeOf, type FileSystem } from './file-system.ts'
 import { deepestFirst, makeFolders, removeEmptyFolder, type FolderToMake } from './folders.ts'
 import { parentsAreReal } from './safe-path.ts'
 
@@ -36,8 +36,8 @@ export type Moved = {
   readonly leftovers: readonly { readonly path: string; readonly reason: string }[]
 }
 
-/** What an attempt has put on the disk beside the path itself. */
-type Scene = { temp: boolean; readonly folders: string[] }
+/** What an attempt has put on the disk beside the path itself, and how it gets back what it took away. */
+type Scene = { temp: boolean; readonly folders: string[]; putBack?: () => Promise<void> }
 
 /** Moves one path from one known state to another, or leaves it. Does nothing to a path that is in the wanted
  *  state already, or in neither of the two. Only bugs and stops of a step watcher are thrown. */
@@ -71,7 +71,9 @@ async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved>
   await discardTemp(temp, fs)
   const now = await look(move, deps)
   if (sameState(now, to)) return restored
-  const refusal = unlessStill(from, now)
+  // Between a file and a folder there is a moment of neither; an earlier try may have ended there.
+  const isBetween = now.kind === 'absent' && isSwap(move)
+  const refusal = isBetween ? undefined : unlessStill(from, now)
   if (refusal !== undefined) return failed(refusal)
 
   switch (to.kind) {
@@ -82,25 +84,65 @@ async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved>
       await (from.kind === 'folder' ? fs.rmdir(path) : fs.unlink(path))
       await syncFolder(dirname(path), fs)
       break
-    case 'folder':
-      await makeFolders(move.folders, scene.folders, fs)
-      await fs.mkdir(path, 0o777)
-      await syncFolder(dirname(path), fs)
+    case 'folder': {
+      const reason = isSwap(move) && !isBetween ? await setAside(move, scene, deps) : undefined
+      if (reason !== undefined) return failed(reason)
+      await makeFolders([...move.folders, { path, mode: to.mode }], scene.folders, fs)
+      if (scene.putBack !== undefined) await discardTemp(temp, fs)
+      scene.folders.length = 0 // it is done, and so are they
+      delete scene.putBack
       break
+    }
     case 'file':
     case 'link': {
-      // A folder is not replaced by a file in one step, and we never take away what is in it.
-      if (from.kind === 'folder') return failed('EISDIR')
       const content = to.kind === 'link' ? to : await fileContent(move, to, deps)
       if (!content) return failed('object-gone')
       await makeFolders(move.folders, scene.folders, fs)
-      const beforeRename = async () =>
-        await parentsAreReal(path, fs) ? unlessStill(from, await look(move, deps)) : 'behind-link'
+      const beforeRename = async () => {
+        if (!await parentsAreReal(path, fs)) return 'behind-link'
+        return isSwap(move) ? makeRoom(move, scene, deps) : unlessStill(from, await look(move, deps))
+      }
       const reason = await replace({ path, temp, content, beforeRename }, fs)
       if (reason !== undefined) return failed(reason)
+      delete scene.putBack
     }
   }
   return await isAt(to, move, deps) ? restored : failed('verify')
+}
+
+const isSwap = ({ from, to }: Move): boolean =>
+  to.kind !== 'absent' && from.kind !== 'absent' && (from.kind === 'folder') !== (to.kind === 'folder')
+
+/** Takes a file out of the way of a folder. Its bytes are in the store, so the temp may go at any time. */
+async function setAside(move: Move, scene: Scene, deps: MoveDeps): Promise<string | undefined> {
+  const { path, temp, from } = move
+  if (!await parentsAreReal(path, deps.fs)) return 'behind-link'
+  await deps.fs.rename(path, temp)
+  scene.putBack = async () => {
+    if ((await look(move, deps)).kind === 'absent') await deps.fs.rename(temp, path)
+  }
+  const reason = unlessStill(from, await look({ ...move, path: temp }, deps))
+  // Somebody has written it since the look: it goes back, and is no temp of ours that may be discarded.
+  if (reason !== undefined) scene.temp = false
+  return reason
+}
+
+/** Takes a folder out of the way of a file, never with anything in it. */
+async function makeRoom(move: Move, scene: Scene, deps: MoveDeps): Promise<string | undefined> {
+  const { path, from } = move
+  const now = await look(move, deps)
+  if (now.kind === 'absent') return undefined
+  const reason = unlessStill(from, now)
+  if (reason !== undefined) return reason
+  const mode = modeOf(await deps.fs.lstat(path))
+  scene.putBack = () => makeFolders([{ path, mode }], [], deps.fs)
+  try {
+    await deps.fs.rmdir(path)
+  } catch (error) {
+    if (errnoOf(error) === 'ENOTEMPTY' || errnoOf(error) === 'EEXIST') return 'is-folder'
+    throw error
+  }
+  return undefined
 }
 
 async function look({ path, from, to }: Move, { fs, maxBytes }: MoveDeps): Promise<FileState> {
@@ -146,6 +188,7 @@ async function clearUp(
       leftovers.push({ path: subject, reason })
     }
   }
+  if (result === 'failed' && scene.putBack !== undefined) await attemptTo(scene.putBack, path)
   if (scene.temp) await attemptTo(() => discardTemp(temp, fs), temp)
   const folders = result === 'failed' ? deepestFirst(scene.folders) : []
   for (const folder of folders) await attemptTo(() => removeEmptyFolder(folder, fs), folder)

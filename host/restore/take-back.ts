@@ -1,7 +1,7 @@
 import { sameState } from '../../src/checkpoint/file-state.ts'
 import type { Folder, OpBeginEntry, OpRow, Outcome } from '../../src/checkpoint/journal-entry.ts'
 import { absentFoldersOf, observePath } from '../capture/observe.ts'
-import { failedFolder, outcomesOf, phases, type RestoreDeps } from './apply.ts'
+import { failedFolder, outcomesOf, phasesOf, type RestoreDeps } from './apply.ts'
 import { discardTemp } from './atomic-write.ts'
 import { errnoOf, nodeFileSystem, type FileSystem } from './file-system.ts'
 import { deepestFirst, makeFolders, outermostFirst, removeEmptyFolder } from './folders.ts'
@@ -28,25 +28,42 @@ export async function takeBackFiles(
   const fs = withSteps(deps.fs ?? nodeFileSystem, deps.onStep)
   const modes = new Map(begin.foldersToRemove.map(path => [path, UNKNOWN_FOLDER_MODE]))
   for (const { path, mode } of deps.removedFolders ?? []) modes.set(path, mode)
-  const outcomes = await remakeFolders(modes, fs)
-
-  for (const row of phases.toReversed().flatMap(phase => begin.rows.filter(({ action }) => action === phase))) {
-    const { path, temp, was, goal } = row
-    const missing = was.kind === 'absent' ? [] : await absentFoldersOf(path, fs)
-    const folders = missing.map(folder => ({ path: folder, mode: modes.get(folder) }))
-    const moved = await putState({ path, temp, from: goal, to: was, folders }, { readBlob, fs, maxBytes })
-    const kept = moved.reason === 'changed-meanwhile' ? { result: 'kept' as const } : {}
-    outcomes.push(...outcomesOf(row, moved).map(outcome => outcome.path === path ? { ...outcome, ...kept } : outcome))
-  }
-
-  for (const path of deepestFirst(begin.rows.flatMap(row => row.absentFolders))) {
-    try {
-      await removeEmptyFolder(path, fs)
-    } catch (error) {
-      outcomes.push(failedFolder(path, error))
+  const outcomes: Outcome[] = []
+  const bringBack = async (rows: readonly OpRow[]): Promise<void> => {
+    for (const row of rows.toReversed()) {
+      const { path, temp, was, goal } = row
+      const missing = was.kind === 'absent' ? [] : await absentFoldersOf(path, fs)
+      const folders = missing.map(folder => ({ path: folder, mode: modes.get(folder) }))
+      const moved = await putState({ path, temp, from: goal, to: was, folders }, { readBlob, fs, maxBytes })
+      const kept = moved.reason === 'changed-meanwhile' ? { result: 'kept' as const } : {}
+      outcomes.push(...outcomesOf(row, moved).map(outcome => outcome.path === path ? { ...outcome, ...kept } : outcome))
     }
   }
+  const phases = phasesOf(begin.rows)
+  await bringBack(phases.fill)
+  outcomes.push(...await remakeFolders(modes, fs))
+  await bringBack([...phases.recreate, ...phases.delete])
+
+  const made = begin.rows.flatMap(row => row.absentFolders)
+  for (const path of deepestFirst([...made, ...phases.folders.map(row => row.path)])) {
+    const row = phases.folders.find(folder => folder.path === path)
+    try {
+      await removeEmptyFolder(path, fs)
+      if (row !== undefined) outcomes.push(await folderOutcome(row, fs))
+    } catch (error) {
+      outcomes.push({ ...row && { action: row.action }, ...failedFolder(path, error) })
+    }
+  }
+
+  await bringBack([...phases.clear, ...phases.write])
   return outcomes
+}
+
+/** A folder that came back goes again if nothing is in it by now. */
+async function folderOutcome({ path, action }: OpRow, fs: FileSystem): Promise<Outcome> {
+  if (!await parentsAreReal(path, fs)) return { path, action, result: 'failed', reason: 'behind-link' }
+  const isGone = (await observePath(path, { maxBytes: 0, fs })).state.kind === 'absent'
+  return isGone ? { path, action, result: 'restored' } : { path, action, result: 'kept', reason: 'changed-meanwhile' }
 }
 
 /**
@@ -58,11 +75,13 @@ export async function settleFiles(
   { fs = nodeFileSystem, maxBytes }: Pick<RestoreDeps, 'fs' | 'maxBytes'>,
 ): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
-  for (const row of begin.rows) outcomes.push(...await settleRow(row, maxBytes, fs))
+  const made = new Set(begin.rows.flatMap(row => row.absentFolders))
+  for (const row of begin.rows) outcomes.push(...await settleRow(row, { maxBytes, fs, isMade: made.has(row.path) }))
   return outcomes
 }
 
-async function settleRow(row: OpRow, maxBytes: number, fs: FileSystem): Promise<Outcome[]> {
+/** `isMade`: the op also makes a folder there, for something that comes back. */
+async function settleRow(row: OpRow, { maxBytes, fs, isMade }: { maxBytes: number; fs: FileSystem; isMade: boolean }): Promise<Outcome[]> {
   const { path, temp, was, goal } = row
   const leftovers: { path: string; reason: string }[] = []
   try {
@@ -74,7 +93,7 @@ async function settleRow(row: OpRow, maxBytes: number, fs: FileSystem): Promise<
     leftovers.push({ path: temp, reason })
   }
   const { state } = await observePath(path, { maxBytes: limitFor([was, goal], maxBytes), fs })
-  if (sameState(state, goal)) return outcomesOf(row, { result: 'restored', leftovers })
+  if (sameState(state, goal) || (isMade && state.kind === 'folder')) return outcomesOf(row, { result: 'restored', leftovers })
   const reason = sameState(state, was) ? 'not-applied' : state.kind === 'unknown' ? state.reason : 'changed-meanwhile'
   return outcomesOf(row, { result: 'failed', reason, leftovers })
 }

@@ -8,6 +8,7 @@ import { fail, ok, type Result } from '../../src/result.ts'
 import { absentFoldersOf, observePath } from '../capture/observe.ts'
 import type { ForeignSession } from '../dsh/host-types.ts'
 import { idOf } from '../dsh/session-log.ts'
+import { parentsOf } from '../restore/folders.ts'
 import type { RollbackDeps } from './deps.ts'
 import type { Records } from './records.ts'
 
@@ -36,13 +37,15 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
   const decided: Outcome[] = [...decidedOutcomes(plan)]
   let batch: { digest: Extract<FileState, { kind: 'file' }>['digest']; bytes: Uint8Array }[] = []
   let batchBytes = 0
+  const files = plan.rows.filter(isFileWork)
+  const going = new Set(files.filter(row => row.decision.kind === 'delete').map(row => row.path))
   const store = async (): Promise<Result<unknown, Failure>> => {
     const blobs = batch
     batch = []
     batchBytes = 0
     return blobs.length === 0 ? ok(undefined) : records.journal.append({ entries: [], blobs })
   }
-  for (const row of plan.rows.filter(isFileWork)) {
+  for (const row of files) {
     const { path, goal, current, decision } = row
     if (goal.kind === 'file' && !await records.hasBlob(goal.digest)) {
       decided.push({ path, result: 'skipped', reason: 'object-gone' })
@@ -59,7 +62,8 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
       const stored = await store()
       if (!stored.ok) return stored
     }
-    const absentFolders = decision.kind === 'recreate' ? await absentFoldersOf(path) : []
+    // A file that goes may stand where a folder has to be.
+    const absentFolders = decision.kind === 'recreate' ? [...parentsOf(path).filter(folder => going.has(folder)), ...await absentFoldersOf(path)] : []
     rows.push({ path, action: decision.kind, was: current, goal, temp: tempFor(path, op, rows.length), absentFolders })
   }
   const stored = await store()

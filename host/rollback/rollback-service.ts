@@ -4,7 +4,7 @@ import { planId, type OpId, type PlanId, type SessionId } from '../../src/ids.ts
 import { undoableOp, type StandingOp } from '../../src/ledger/ledger.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview, TurnRow } from '../../src/protocol/requests.ts'
-import { planUndo, type RestorePlan } from '../../src/restore/plan.ts'
+import { pathsOfUndo, planUndo, type RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { inMaintenance, sandboxMode, whyBusy } from '../dsh/agents.ts'
 import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
@@ -152,7 +152,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       if (!records.ok) return fail({ failure: records.failure })
       const last = undoableOp(records.value.ledger)
       if (last === undefined) return fail({ failure: failure('nothing-to-undo') })
-      const plan = planUndo(last, await lookAtAll(deps, last.begin.rows.map(row => row.path)), noPaths)
+      const plan = planUndo(last, await lookAtAll(deps, pathsOfUndo(last)), noPaths)
       if (mayNotWrite(agent, plan)) return fail({ failure: failure('read-only') })
       const done = await runUndo({ deps, session: agent.session, records: records.value }, { plan, of: last.begin.op }, signal)
       return done.ok ? done : fail({ failure: done.failure })

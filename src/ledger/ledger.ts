@@ -1,10 +1,12 @@
 import { sameState, type FileState } from '../checkpoint/file-state.ts'
-import type { BracketEntry, CallRef, ChangeEntry, JournalEntry, OpBeginEntry, OpDoneEntry, Outcome, OutsideEntry, TurnRef } from '../checkpoint/journal-entry.ts'
+import type { BracketEntry, CallRef, ChangeEntry, Folder, JournalEntry, OpBeginEntry, OpDoneEntry, Outcome, OutsideEntry, TurnRef } from '../checkpoint/journal-entry.ts'
 import type { OpId, Seq } from '../ids.ts'
 
 /** One call's change of one path. `after` is undefined when the process died before the second look. */
 export interface CallRecord {
   readonly id: string
+  /** Its place among all records of the session; counts over all paths. */
+  readonly number: number
   readonly turn: TurnRef
   readonly callId: string
   readonly tool: string
@@ -29,6 +31,8 @@ export interface PathLedger {
 export interface StandingOp {
   readonly begin: OpBeginEntry
   readonly done: OpDoneEntry
+  /** Folders that it took away. Without a mode where the process died before it could note the real one. */
+  readonly removedFolders: readonly (Pick<Folder, 'path'> & Partial<Pick<Folder, 'mode'>>)[]
   /** The undo that reversed it. */
   readonly undoneBy: OpId | undefined
 }
@@ -71,13 +75,14 @@ interface Snapshot {
 /** Folds a session's journal, oldest entry first. Unknown ids are ignored: the entry they belong to lies in a hole. */
 export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   /** Every record, cancelled ones too; its number is its place in the journal. */
-  const records = new Map<string, CallRecord & { readonly path: string; readonly number: number }>()
+  const records = new Map<string, CallRecord & { readonly path: string }>()
   /** Record ids per path, oldest first, without the cancelled ones. */
   const stories = new Map<string, string[]>()
   const begun = new Map<OpId, OpBeginEntry>()
   /** How many records there were when an op began: its end may be noted after later turns, which it did not withdraw. */
   const recordsAtBegin = new Map<OpId, number>()
-  const finished: { readonly begin: OpBeginEntry; readonly done: OpDoneEntry }[] = []
+  const removedBy = new Map<OpId, readonly Folder[]>()
+  const finished: FinishedOp[] = []
   const snapshots = new Map<OpId, Snapshot>()
   const watched = new Set<string>()
   const seen: BookedCall[] = []
@@ -130,6 +135,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         recordsAtBegin.set(entry.op, records.size)
         break
       case 'op-applied':
+        removedBy.set(entry.op, entry.removedFolders)
         break
       case 'op-taken-back':
         begun.delete(entry.op)
@@ -138,7 +144,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
         const begin = begun.get(entry.op)
         if (begin === undefined) break
         begun.delete(entry.op)
-        finished.push({ begin, done: entry })
+        finished.push({ begin, done: entry, removedFolders: removedBy.get(entry.op) ?? begin.foldersToRemove.map(path => ({ path })) })
         settle(begin, entry.outcomes)
         break
       }
@@ -194,8 +200,10 @@ function pathsWithoutRow(snapshot: Snapshot | undefined): readonly string[] {
   return [...snapshot?.stories.keys() ?? []].filter(path => !written.has(path))
 }
 
+type FinishedOp = Omit<StandingOp, 'undoneBy'>
+
 /** An op is undone by the newest undo of it that is not undone itself; so the newest op decides first. */
-function standing(ops: readonly { readonly begin: OpBeginEntry; readonly done: OpDoneEntry }[]): readonly StandingOp[] {
+function standing(ops: readonly FinishedOp[]): readonly StandingOp[] {
   const undoneBy = new Map<OpId, OpId>()
   for (const { begin, done } of ops.toReversed()) {
     if (begin.act !== 'undo' || begin.of === undefined || undoneBy.has(begin.op) || undoneBy.has(begin.of)) continue
@@ -206,10 +214,10 @@ function standing(ops: readonly { readonly begin: OpBeginEntry; readonly done: O
   return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.op) }))
 }
 
-/** The rollback that an undo takes: the newest that changed a file and is not undone. */
-export const undoableOp = ({ ops }: Pick<Ledger, 'ops'>): StandingOp | undefined => ops.findLast(({ begin, done, undoneBy }) =>
+/** The rollback that an undo takes: the newest that changed a file or a folder and is not undone. */
+export const undoableOp = ({ ops }: Pick<Ledger, 'ops'>): StandingOp | undefined => ops.findLast(({ begin, done, removedFolders, undoneBy }) =>
   begin.act === 'rollback' && undoneBy === undefined
-  && begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'restored')))
+  && (removedFolders.length > 0 || begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'restored'))))
 
 /** Records of one path in the span from `startSeq` to now. */
 export const inSpan = (ledger: PathLedger, startSeq: Seq): readonly CallRecord[] =>

@@ -1,4 +1,4 @@
-import { sameState, unknown, type FileState } from '../checkpoint/file-state.ts'
+import { absent, sameState, unknown, type FileState } from '../checkpoint/file-state.ts'
 import type { Outcome } from '../checkpoint/journal-entry.ts'
 import type { Seq } from '../ids.ts'
 import { inSpan, type CallRecord, type Ledger, type StandingOp } from '../ledger/ledger.ts'
@@ -51,6 +51,8 @@ export const pathsInSpan = (ledger: Ledger, startSeq: Seq): readonly string[] =>
 export interface OtherWrite {
   readonly after: FileState | undefined
   readonly atMs: number
+  /** It is a change that our records have as well, seen around a command of ours: that session's, or nobody knows whose. */
+  readonly isShared?: true | undefined
 }
 
 /** The world beside the ledger. */
@@ -70,33 +72,52 @@ export interface Findings {
 
 /** Decides, per path, how the files get back to before the turn that starts at `startSeq`. */
 export function planRestore(ledger: Ledger, startSeq: Seq, { current, putBack, distrusted, others }: Findings): RestorePlan {
+  const made = firstMade(ledger, startSeq)
   const rows = pathsInSpan(ledger, startSeq).map((path): PlanRow => {
     const records = inSpan(ledger.paths.get(path)!, startSeq)
-    const now = stateOf(current, path)
+    const end = leftBy(records.at(-1)!, stateOf(current, path))
+    const now = withModeFrom(end, stateOf(current, path))
     const first = records[0]!
-    const goal = distrusted?.has(first.id) === true ? unknown('record-lost') : first.before
+    // A folder that a call removed may be one that an earlier call of the span made on the way to a file.
+    const isMade = first.before.kind === 'folder' && (made.get(path) ?? Infinity) < first.number
+    const goal = distrusted?.has(first.id) === true ? unknown('record-lost') : isMade ? absent : first.before
     const conflict = conflictOf(records, now, others?.get(path) ?? [])
     const turns = [...new Set(records.map(record => record.turn.number))]
     const origin = records.some(record => record.origin === 'tool') ? 'tool' : 'shell'
-    return { path, goal, current: now, conflict, turns, origin, decision: decide(goal, now, conflict, putBack?.has(path) === true) }
+    return { path, goal, current: now, conflict, turns, origin, decision: decide({ goal, now, end }, conflict, putBack?.has(path) === true) }
   })
   const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
-  return { rows, folders: madeFolders(ledger, startSeq, gone.map(row => row.path)) }
+  return { rows, folders: foldersToRemove(rows, madeFor(ledger, startSeq, gone.map(row => row.path))) }
 }
 
 /**
- * Decides how the files get back to what `op` replaced. Only paths that the op changed take part; a
- * path that is no longer as the op left it is a conflict.
+ * A folder that was not there before: nothing is written for it. It is one of the plan's `folders`, which go at the
+ * end if they are empty, and like a path that is as it was already its records are cancelled. No row for a list of files.
+ */
+export const isFolderRemoval = ({ goal, current, decision }: Pick<PlanRow, 'goal' | 'current' | 'decision'>): boolean =>
+  decision.kind === 'none' && goal.kind === 'absent' && current.kind === 'folder'
+
+/** Paths whose state has to be looked at before `planUndo` for this op. */
+export const pathsOfUndo = (op: StandingOp): readonly string[] =>
+  [...new Set([...op.begin.rows.map(row => row.path), ...bareFolders(op).map(({ path }) => path)])].sort()
+
+/**
+ * Decides how the files get back to what `op` replaced. Only paths that the op changed take part, and folders that it
+ * removed and nothing comes back in; a path that is no longer as the op left it is a conflict.
  */
 export function planUndo(op: StandingOp, current: ReadonlyMap<string, FileState>, putBack: ReadonlySet<string>): RestorePlan {
-  const restored = new Set(op.done.outcomes.filter(outcome => outcome.result === 'restored').map(outcome => outcome.path))
-  const rows = op.begin.rows.filter(row => restored.has(row.path)).map((row): PlanRow => {
-    const now = stateOf(current, row.path)
-    const conflict = sameState(now, row.goal) ? undefined : 'changed-since'
-    return { path: row.path, goal: row.was, current: now, conflict, turns: [], origin: 'tool', decision: decide(row.was, now, conflict, putBack.has(row.path)) }
-  })
-  const made = op.begin.rows.filter(row => restored.has(row.path) && row.action === 'recreate').flatMap(row => row.absentFolders)
-  return { rows: rows.toSorted(byPath), folders: deepestFirst(made) }
+  const row = (path: string, goal: FileState, end: FileState): PlanRow => {
+    const now = withModeFrom(end, stateOf(current, path))
+    const conflict = sameState(now, end) ? undefined : 'changed-since'
+    return { path, goal, current: now, conflict, turns: [], origin: 'tool', decision: decide({ goal, now, end }, conflict, putBack.has(path)) }
+  }
+  const changed = restoredRows(op)
+  const rows = [
+    ...changed.map(({ path, was, goal }) => row(path, was, goal)),
+    ...bareFolders(op).map(({ path, mode }) => row(path, { kind: 'folder', mode }, absent)),
+  ]
+  const made = changed.filter(({ action }) => action === 'recreate').flatMap(({ absentFolders }) => absentFolders)
+  return { rows: rows.toSorted(byPath), folders: foldersToRemove(rows, made) }
 }
 
 /** The outcomes that are settled before anything is written. */
@@ -118,14 +139,17 @@ function stateOf(current: ReadonlyMap<string, FileState>, path: string): FileSta
   return state
 }
 
-function decide(goal: FileState, now: FileState, conflict: Conflict | undefined, putBack: boolean): Decision {
+/** `end`: what the session left there, as far as that was seen. */
+function decide({ goal, now, end }: { goal: FileState; now: FileState; end: FileState | undefined }, conflict: Conflict | undefined, putBack: boolean): Decision {
   if (goal.kind === 'unknown') return { kind: 'skip', skip: goal.reason }
   if (sameState(goal, now)) return { kind: 'none' }
   // What cannot be read cannot be saved, and what cannot be saved is not replaced.
   if (now.kind === 'unknown') return { kind: 'skip', skip: now.reason }
-  if (now.kind === 'folder' || goal.kind === 'folder') return { kind: 'skip', skip: 'is-folder' }
+  // Somebody else's folder, with who knows what in it.
+  if (now.kind === 'folder' && end?.kind !== 'folder') return { kind: 'skip', skip: 'is-folder' }
   const action = goal.kind === 'absent' ? 'delete' : now.kind === 'absent' ? 'recreate' : 'write'
-  return conflict === undefined || putBack ? { kind: action } : { kind: 'keep', conflict, putBack: action }
+  if (conflict !== undefined && !putBack) return { kind: 'keep', conflict, putBack: action }
+  return { kind: action === 'delete' && now.kind === 'folder' ? 'none' : action }
 }
 
 /** The last call's end says what should be there; a call that found something else than the one before it left tells of an edit between. */
@@ -133,7 +157,7 @@ function conflictOf(records: readonly CallRecord[], now: FileState, others: read
   const last = records.at(-1)!
   const end = leftBy(last, now)
   if (!isSeen(end)) return 'cut-off'
-  if (others.some(({ atMs }) => atMs > last.atMs)) return 'other-session'
+  if (others.some(({ atMs, isShared }) => isShared === true || atMs > last.atMs)) return 'other-session'
   if (!sameState(end, now)) return 'changed-since'
   const pairs = records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
   if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
@@ -150,8 +174,44 @@ const leftBy = ({ before, after }: CallRecord, found: FileState): FileState | un
 
 const isSeen = (state: FileState | undefined): state is FileState => state !== undefined && state.kind !== 'unknown'
 
-function madeFolders(ledger: Ledger, startSeq: Seq, gone: readonly string[]): readonly string[] {
-  return deepestFirst(gone.flatMap(path => inSpan(ledger.paths.get(path)!, startSeq).flatMap(record => record.absentFolders)))
+/** A look need not tell a folder's mode; what is taken away is to come back with the one it had. */
+const withModeFrom = (end: FileState | undefined, now: FileState): FileState =>
+  now.kind === 'folder' && now.mode === undefined && end?.kind === 'folder' ? end : now
+
+const restoredRows = ({ begin, done }: StandingOp) => {
+  const restored = new Set(done.outcomes.filter(outcome => outcome.result === 'restored').map(outcome => outcome.path))
+  return begin.rows.filter(row => restored.has(row.path))
+}
+
+/** Folders an op removed that do not come back with something in them. */
+function bareFolders(op: StandingOp): StandingOp['removedFolders'] {
+  const back = [...restoredRows(op).filter(({ was }) => was.kind !== 'absent'), ...op.removedFolders]
+  const parents = new Set(back.flatMap(({ path }) => parentsOf(path)))
+  return op.removedFolders.filter(({ path }) => !parents.has(path))
+}
+
+const parentsOf = (path: string): readonly string[] =>
+  [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))
+
+/** Folders that calls of the span made on the way to something, each with the number of the first record that says so. */
+function firstMade(ledger: Ledger, startSeq: Seq): ReadonlyMap<string, number> {
+  const made = new Map<string, number>()
+  for (const path of ledger.paths.values()) {
+    for (const { before, after, absentFolders, number } of inSpan(path, startSeq)) {
+      if (before.kind !== 'absent' || after === undefined || after.kind === 'absent') continue
+      for (const folder of absentFolders) made.set(folder, Math.min(number, made.get(folder) ?? Infinity))
+    }
+  }
+  return made
+}
+
+const madeFor = (ledger: Ledger, startSeq: Seq, gone: readonly string[]): readonly string[] =>
+  gone.flatMap(path => inSpan(ledger.paths.get(path)!, startSeq).flatMap(record => record.absentFolders))
+
+/** Of the folders `made` on the way to what goes, those that have no row of their own which says otherwise. */
+function foldersToRemove(rows: readonly PlanRow[], made: readonly string[]): readonly string[] {
+  const decided = new Set(rows.map(row => row.path))
+  return deepestFirst([...rows.filter(isFolderRemoval).map(row => row.path), ...made.filter(folder => !decided.has(folder))])
 }
 
 const deepestFirst = (folders: readonly string[]): readonly string[] =>

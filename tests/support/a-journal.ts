@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { absent, type FileState } from '../../src/checkpoint/file-state.ts'
-import type { JournalEntry, OpRow, Outcome, TurnRef } from '../../src/checkpoint/journal-entry.ts'
+import type { ChangeEntry, JournalEntry, OpRow, Outcome, TurnRef } from '../../src/checkpoint/journal-entry.ts'
 import { digest, opId, sessionId, type OpId } from '../../src/ids.ts'
 
 export const root = sessionId('root')
@@ -39,6 +39,16 @@ export function aJournal() {
       entries.push({ kind: 'after', of: id, state: asState(left), atMs: count })
       return journal
     },
+    /** A path that changed while a command ran. */
+    changes(path: string, found: string | undefined | FileState, left: string | undefined | FileState, options: CallOptions & Pick<ChangeEntry, 'doubt'> = {}) {
+      count += 1
+      entries.push({
+        kind: 'change', id: `r${count}`, turn: turnRef(options), call: callRef({ tool: 'bash', ...options }), origin: 'shell', path,
+        before: asState(found), after: asState(left), absentFolders: [...options.absentFolders ?? []], atMs: count,
+        ...options.doubt === undefined ? {} : { doubt: options.doubt },
+      })
+      return journal
+    },
     /** A call whose end was never seen. */
     cutOff(path: string, found: string | undefined | FileState, options: CallOptions = {}) {
       journal.begins(path, found, options)
@@ -61,9 +71,10 @@ export function aJournal() {
       entries.push({ kind: 'seen', turn: turnRef(options), call: callRef({ ...options, tool }), atMs: count })
       return journal
     },
-    /** A rollback that got as far as `outcomes` says. */
-    rollback(target: number, rows: readonly OpRow[], outcomes: readonly Outcome[], decided: readonly Outcome[] = []): OpId {
+    /** A rollback that got as far as `outcomes` says; `folders` that it removed, with their modes. */
+    rollback(target: number, rows: readonly OpRow[], outcomes: readonly Outcome[], decided: readonly Outcome[] = [], folders: readonly [string, number][] = []): OpId {
       const op = journal.beginsRollback(target, rows, decided)
+      entries.push({ kind: 'op-applied', op, outcomes: [...outcomes], removedFolders: folders.map(([path, mode]) => ({ path, mode })), atMs: count })
       entries.push({ kind: 'op-done', op, outcomes: [...outcomes], atMs: count })
       return op
     },

@@ -68,6 +68,10 @@ describe('puts back', () => {
     ['the absence of a link', w => [w.link('nowhere'), absent]],
     ['an empty folder', () => [absent, { kind: 'folder' }]],
     ['the absence of an empty folder', () => [{ kind: 'folder' }, absent]],
+    ['a file where an empty folder is', w => [{ kind: 'folder' }, w.file('mine')]],
+    ['a link where an empty folder is', w => [{ kind: 'folder' }, w.link('nowhere')]],
+    ['an empty folder where a file is', w => [w.file('agent'), { kind: 'folder' }]],
+    ['an empty folder where a link is', w => [w.link('elsewhere'), { kind: 'folder' }]],
   ]
   test.each(kinds)('%s', async (_what, states) => {
     const [was, goal] = states(w)
@@ -163,6 +167,61 @@ describe('folders', () => {
   })
 })
 
+describe('folders as paths of their own', () => {
+  const private_: FileState = { kind: 'folder', mode: 0o2770 }
+
+  test('come back with their mode, parents before what is in them', async () => {
+    const rows = [
+      w.row('d/e/f', absent, w.file('1'), ['d', 'd/e']), w.row('d/e', absent, { kind: 'folder', mode: 0o700 }, ['d']), w.row('d', absent, private_),
+    ]
+
+    const { outcomes } = await applyFiles(w.begin(rows), w.deps)
+
+    expect(outcomes.map(({ path, result }) => `${result} ${path.slice(w.root.length + 1)}`)).toEqual(['restored d', 'restored d/e', 'restored d/e/f'])
+    expect(await w.snapshot()).toEqual({ d: 'folder 2770', 'd/e': 'folder 700', 'd/e/f': 'file 644 1' })
+  })
+
+  test('one that somebody made meanwhile stays as it is', async () => {
+    await w.lay('d/user.txt', w.file('u'))
+
+    const { outcomes } = await applyFiles(w.begin([w.row('d', absent, private_)]), w.deps)
+
+    expect(outcomes).toEqual([{ path: w.at('d'), action: 'recreate', result: 'restored' }])
+    expect(await w.snapshot()).toEqual({ d: 'folder 755', 'd/user.txt': 'file 644 u' })
+  })
+
+  test('a file where the turn made a folder comes back once the folder is empty', async () => {
+    await w.lay('p/sub/new.txt', w.file('agent'))
+    const rows = [w.row('p', { kind: 'folder' }, w.file('mine')), w.row('p/sub/new.txt', w.file('agent'), absent)]
+
+    await applyFiles(w.begin(rows, ['p/sub']), w.deps)
+
+    expect(await w.snapshot()).toEqual({ p: 'file 644 mine' })
+  })
+
+  test.each([['known', { kind: 'folder', mode: 0o750 } as const], ['not known', absent]])('a file that took a folder\'s place makes way for what was in it, mode %s', async (_what, goal) => {
+    await w.lay('d', w.file('agent'))
+    const rows = [w.row('d/f', absent, w.file('1'), goal.kind === 'absent' ? ['d'] : []), w.row('d', w.file('agent'), goal)]
+
+    const { outcomes } = await applyFiles(w.begin(rows), w.deps)
+
+    expect(outcomes.map(({ result }) => result)).toEqual(['restored', 'restored'])
+    expect(await w.snapshot()).toEqual({ d: goal.kind === 'absent' ? 'folder 755' : 'folder 750', 'd/f': 'file 644 1' })
+  })
+
+  test('a file the user saves while it is taken out of a folder\'s way stays', async () => {
+    await w.lay('p', w.file('agent'))
+    const onStep = async ({ act, when }: { act: string; when: string }) => {
+      if (act === 'rename' && when === 'before') await writeFile(w.at('p'), 'user')
+    }
+
+    const { outcomes } = await applyFiles(w.begin([w.row('p', w.file('agent'), { kind: 'folder' })]), { ...w.deps, onStep })
+
+    expect(outcomes).toEqual([{ path: w.at('p'), action: 'write', result: 'failed', reason: 'changed-meanwhile' }])
+    expect(await w.snapshot()).toEqual({ p: 'file 644 user' })
+  })
+})
+
 describe('leaves alone', () => {
   test('field 32: a file that is as wanted keeps inode and times', async () => {
     await w.lay('f', w.file('mine'))
@@ -237,17 +296,16 @@ describe('leaves alone', () => {
 
     const { outcomes } = await applyFiles(w.begin([w.row('p', { kind: 'folder' }, w.file('mine'))]), w.deps)
 
-    expect(outcomes).toEqual([{ path: w.at('p'), action: 'write', result: 'failed', reason: 'EISDIR' }])
+    expect(outcomes).toEqual([{ path: w.at('p'), action: 'write', result: 'failed', reason: 'is-folder' }])
     expect(await w.snapshot()).toEqual({ p: 'folder 755', 'p/user.txt': 'file 644 u' })
   })
 
-  test('a file where a folder should be, and a folder that should go but is not empty', async () => {
-    expect(await go('p', w.file('agent'), { kind: 'folder' })).toBe('failed EEXIST')
+  test('a folder that should go but is not empty', async () => {
     await w.lay('d/user.txt', w.file('u'))
     const { outcomes } = await applyFiles(w.begin([w.row('d', { kind: 'folder' }, absent)]), w.deps)
 
     expect(outcomes).toMatchObject([{ result: 'failed', reason: 'ENOTEMPTY' }])
-    expect(await w.snapshot()).toEqual({ p: 'file 644 agent', d: 'folder 755', 'd/user.txt': 'file 644 u' })
+    expect(await w.snapshot()).toEqual({ d: 'folder 755', 'd/user.txt': 'file 644 u' })
   })
 
   test('a path whose stored bytes are missing, wrong, or were never stored', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { absent, unknown, type FileState } from '../../../../src/checkpoint/file-state.ts'
-import { foldLedger } from '../../../../src/ledger/ledger.ts'
-import { decidedOutcomes, pathsInSpan, planRestore, planUndo } from '../../../../src/restore/plan.ts'
+import { foldLedger, undoableOp } from '../../../../src/ledger/ledger.ts'
+import { decidedOutcomes, isFolderRemoval, pathsInSpan, pathsOfUndo, planRestore, planUndo } from '../../../../src/restore/plan.ts'
 import { aJournal, file, opRow, restored, startSeqOf } from '../../../support/a-journal.ts'
 
 const a = '/w/a'
@@ -83,8 +83,9 @@ describe('what cannot be put back is skipped, chosen or not', () => {
     ['neither state is known', aJournal().writes(a, unknown('unreadable'), '2'), unknown('special'), 'unreadable'],
     ['what is there now cannot be read', aJournal().writes(a, '1', '2'), unknown('behind-link'), 'behind-link'],
     ['a folder is there now', aJournal().writes(a, '1', '2'), folder, 'is-folder'],
-    ['a folder was there before', aJournal().writes(a, folder, '2'), file('2'), 'is-folder'],
     ['a folder is where nothing was', aJournal().writes(a, undefined, '2'), folder, 'is-folder'],
+    ['a folder is where the turn removed a file', aJournal().writes(a, '1', undefined), folder, 'is-folder'],
+    ['a folder is again where the turn removed one it had made', aJournal().writes(a, undefined, folder).writes(a, folder, undefined), folder, 'is-folder'],
   ] as const)('because %s', (_name, journal, now, skip) => {
     expect(rowOf(journal, now)).toMatchObject({ decision: { kind: 'skip', skip } })
     expect(rowOf(journal, now, 1, [a])).toMatchObject({ decision: { kind: 'skip', skip } })
@@ -139,6 +140,58 @@ describe('folders', () => {
   })
 })
 
+describe('a folder as a path of its own', () => {
+  const private_: FileState = { kind: 'folder', mode: 0o700 }
+  const planOf = (journal: Journal, now: Readonly<Record<string, FileState>>, turn = 1, putBack: readonly string[] = []) =>
+    planRestore(foldLedger(journal.entries), startSeqOf(turn), { current: new Map(Object.entries(now)), putBack: new Set(putBack) })
+
+  test('one that a command made is not written: it goes at the end if it is empty, with the parents made for it', () => {
+    const plan = planOf(aJournal().changes('/w/d/e', undefined, private_, { absentFolders: ['/w/d'] }), { '/w/d/e': folder })
+
+    expect(plan.rows).toMatchObject([{ decision: { kind: 'none' } }])
+    expect(plan.rows.filter(isFolderRemoval)).toHaveLength(1)
+    expect(plan.folders).toEqual(['/w/d/e', '/w/d'])
+    expect(decidedOutcomes(plan)).toEqual([{ path: '/w/d/e', result: 'restored', reason: 'unchanged' }])
+  })
+
+  test('one that somebody else may have made stays unless the user wants it gone', () => {
+    const journal = aJournal().changes('/w/d', undefined, private_, { doubt: 'overlap' })
+
+    expect(planOf(journal, { '/w/d': folder })).toMatchObject({ rows: [{ decision: { kind: 'keep', conflict: 'shared', putBack: 'delete' } }], folders: [] })
+    expect(planOf(journal, { '/w/d': folder }, 1, ['/w/d'])).toMatchObject({ rows: [{ decision: { kind: 'none' } }], folders: ['/w/d'] })
+  })
+
+  test('one that a command removed comes back with its mode', () => {
+    expect(planOf(aJournal().changes('/w/d', private_, undefined), { '/w/d': absent }).rows).toMatchObject([{ goal: private_, decision: { kind: 'recreate' } }])
+  })
+
+  test('one that is back already needs nothing', () => {
+    expect(planOf(aJournal().changes('/w/d', private_, undefined), { '/w/d': folder }).rows).toMatchObject([{ decision: { kind: 'none' } }])
+  })
+
+  test('field 25: the user\'s empty folder that a command removed and a later call made again stays', () => {
+    const journal = aJournal().turn(1).changes('/w/keep', private_, undefined).turn(2).writes('/w/keep/z', undefined, '1', { absentFolders: ['/w/keep'] })
+    const now = { '/w/keep': folder, '/w/keep/z': file('1') }
+
+    expect(planOf(journal, now, 2).folders).toEqual(['/w/keep'])
+    expect(planOf(journal, now, 1).folders).toEqual([])
+  })
+
+  test('one that a call made on the way to a file and a command removed does not come back', () => {
+    const journal = aJournal().turn(1).writes('/w/d/f', undefined, '1', { absentFolders: ['/w/d'] })
+      .turn(2).changes('/w/d/f', '1', undefined).changes('/w/d', private_, undefined)
+    const now = { '/w/d': absent, '/w/d/f': absent }
+
+    expect(planOf(journal, now, 1).rows.map(row => row.decision.kind)).toEqual(['none', 'none'])
+    expect(planOf(journal, now, 2).rows.map(row => row.decision.kind)).toEqual(['recreate', 'recreate'])
+  })
+
+  test('a file whose place the turn gave to a folder comes back, and a folder whose place it gave to a file', () => {
+    expect(planOf(aJournal().changes(a, '1', private_), { [a]: folder }).rows).toMatchObject([{ current: private_, decision: { kind: 'write' } }])
+    expect(planOf(aJournal().changes(a, private_, '1'), { [a]: file('1') }).rows).toMatchObject([{ goal: private_, decision: { kind: 'write' } }])
+  })
+})
+
 test('the decided outcomes name what is kept, skipped and already as it was', () => {
   const journal = aJournal().writes('/w/k', '1', '2').writes('/w/s', unknown('special'), '2').writes('/w/n', '1', '2').writes('/w/w', '1', '2')
   const now = new Map([['/w/k', file('mine')], ['/w/s', file('2')], ['/w/n', file('1')], ['/w/w', file('2')]])
@@ -184,6 +237,34 @@ describe('an undo', () => {
     const plan = planUndo(foldLedger(journal.entries).ops[0]!, new Map([['/w/b', file('1')]]), new Set())
 
     expect(plan.rows.map(row => row.path)).toEqual(['/w/b'])
+  })
+
+  test('brings a folder back that the rollback removed and nothing comes back in, with its mode', () => {
+    const journal = aJournal().turn(1).changes('/w/d/e', undefined, folder, { absentFolders: ['/w/d'] })
+    journal.rollback(1, [opRow('/w/x/f', file('2'), absent)], [restored('/w/x/f'), restored('/w/d/e')], [], [['/w/d/e', 0o700], ['/w/d', 0o755], ['/w/x', 0o755]])
+    const op = undoableOp(foldLedger(journal.entries))!
+    const plan = planUndo(op, new Map(pathsOfUndo(op).map(path => [path, absent])), new Set())
+
+    expect(plan.rows).toMatchObject([
+      { path: '/w/d/e', goal: { kind: 'folder', mode: 0o700 }, decision: { kind: 'recreate' } }, { path: '/w/x/f', decision: { kind: 'recreate' } },
+    ])
+  })
+
+  test('keeps what took the place of a folder that the rollback removed', () => {
+    const journal = aJournal()
+    journal.rollback(1, [], [], [], [['/w/d', 0o700]])
+    const undo = (now: FileState) => planUndo(foldLedger(journal.entries).ops[0]!, new Map([['/w/d', now]]), new Set()).rows[0]!.decision
+
+    expect(undo(file('mine'))).toEqual({ kind: 'keep', conflict: 'changed-since', putBack: 'write' })
+    expect(undo(folder)).toEqual({ kind: 'none' })
+  })
+
+  test('takes a folder along that the rollback brought back', () => {
+    const journal = aJournal()
+    journal.rollback(1, [opRow('/w/d', absent, folder)], [restored('/w/d')])
+    const plan = planUndo(foldLedger(journal.entries).ops[0]!, new Map([['/w/d', folder]]), new Set())
+
+    expect(plan).toMatchObject({ rows: [{ decision: { kind: 'none' } }], folders: ['/w/d'] })
   })
 
   test('takes the folders along that the rollback made again', () => {
