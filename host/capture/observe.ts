@@ -55,7 +55,7 @@ export function observeQuickly(path: string, maxBytes: number): QuickObservation
     const buffer = Buffer.allocUnsafe(size + 1)
     if (readSync(file, buffer, 0, size + 1, 0) !== size || !sameMoment(stat, fstatSync(file, { bigint: true }))) return undefined
     const bytes = buffer.subarray(0, size)
-    return { stat, bytes, state: { kind: 'file', digest: digestOf(bytes), bytes: size, mode: modeOf(stat) } }
+    return { stat, bytes, state: fileState(bytes, stat) }
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return undefined
@@ -123,11 +123,15 @@ async function readFile(path: string, seen: BigIntStats, fs: FileSystem): Promis
     // Bytes of two moments would be a state the file never had.
     if (filled !== size || !sameMoment(seen, await file.stat())) return 'moved'
     const bytes = buffer.subarray(0, size)
-    return { state: { kind: 'file', digest: digestOf(bytes), bytes: size, mode: modeOf(seen) }, bytes }
+    return { state: fileState(bytes, seen), bytes }
   } finally {
     await file.close()
   }
 }
+
+const fileState = (bytes: Buffer, stat: BigIntStats): Extract<FileState, { kind: 'file' }> => ({
+  kind: 'file', digest: digestOf(bytes), bytes: bytes.length, mode: modeOf(stat), ...(stat.nlink > 1n ? { links: Number(stat.nlink) } : {}),
+})
 
 function sameMoment(a: BigIntStats, b: BigIntStats): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.mode === b.mode && a.size === b.size

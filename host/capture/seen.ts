@@ -1,5 +1,5 @@
 import { lstat } from 'node:fs/promises'
-import type { FileState } from '../../src/checkpoint/file-state.ts'
+import { sameState, type FileState } from '../../src/checkpoint/file-state.ts'
 import { withModeOf } from './clean-states.ts'
 import { fingerprintOf, sameFingerprint, type Fingerprint } from './fingerprint.ts'
 import { stateOf } from './known-states.ts'
@@ -45,7 +45,7 @@ async function isOlderThan(path: string, sinceMs: number): Promise<boolean> {
 /** Two unknown states tell of no change; one of them does. */
 export function equal(a: FileState, b: FileState): boolean {
   if (a.kind === 'unknown' || b.kind === 'unknown') return a.kind === b.kind
-  return JSON.stringify(a) === JSON.stringify(b)
+  return a.kind === 'file' ? sameState(a, b) : JSON.stringify(a) === JSON.stringify(b)
 }
 
 const contentOf = (state: FileState): string | undefined =>

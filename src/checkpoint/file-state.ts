@@ -18,11 +18,12 @@ export type UnknownReason = (typeof unknownReasons)[number]
 
 /**
  * What a path was at one moment. `mode` holds the permission bits only (`st_mode & 0o7777`); of a folder it is
- * what a new one in its place gets, and no part of what makes two states the same.
+ * what a new one in its place gets, and no part of what makes two states the same. Neither are `links`, the number
+ * of a file's names (hard links) where it has more than one: putting a file back makes it a file of its own.
  */
 export type FileState =
   | { readonly kind: 'absent' }
-  | { readonly kind: 'file'; readonly digest: Digest; readonly bytes: number; readonly mode: number }
+  | { readonly kind: 'file'; readonly digest: Digest; readonly bytes: number; readonly mode: number; readonly links?: number | undefined }
   | { readonly kind: 'link'; readonly target: string }
   | { readonly kind: 'folder'; readonly mode?: number | undefined }
   | { readonly kind: 'unknown'; readonly reason: UnknownReason }
@@ -51,7 +52,7 @@ const Mode = v.pipe(count, v.maxValue(0o7777))
 
 export const FileStateSchema = v.variant('kind', [
   v.object({ kind: v.literal('absent') }),
-  v.object({ kind: v.literal('file'), digest: DigestSchema, bytes: count, mode: Mode }),
+  v.object({ kind: v.literal('file'), digest: DigestSchema, bytes: count, mode: Mode, links: v.optional(v.pipe(count, v.minValue(2))) }),
   v.object({ kind: v.literal('link'), target: v.string() }),
   v.object({ kind: v.literal('folder'), mode: v.optional(Mode) }),
   v.object({ kind: v.literal('unknown'), reason: v.picklist(unknownReasons) }),

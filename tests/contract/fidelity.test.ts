@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, linkSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Preview } from '../../src/protocol/requests.ts'
@@ -306,6 +306,24 @@ describe('a file with several names (hard links)', () => {
     await chat.command('/rollback 1')
 
     expect(world.tree()).toEqual({ 'a.txt': 'old', 'same.txt': 'old' })
+  })
+
+  it('tells the preview that it has others, and a name that a command adds is all that is listed', async () => {
+    const world = aWorld({ 'a.txt': 'old', 'b.txt': 'old' })
+    const outside = join(world.home, '..', 'outside.txt')
+    linkSync(join(world.ws, 'a.txt'), outside)
+    const chat = await opened(world)
+    await chat.turn('first', runs('echo new > a.txt'))
+    await chat.turn('second', runs('ln b.txt c.txt'))
+
+    const { rows } = await previewOf(chat, 1)
+    await chat.command('/rollback 1')
+
+    expect(rows.map(({ shown, action, current }) => [shown, action, current.kind === 'file' ? current.links : undefined]))
+      .toEqual([['a.txt', 'write', 2], ['c.txt', 'delete', 2]])
+    expect(world.tree()).toEqual({ 'a.txt': 'old', 'b.txt': 'old' })
+    // Nobody looked there; that there is such a name is what the preview can tell.
+    expect(readFileSync(outside, 'utf8')).toBe('new\n')
   })
 
   it('of which a command removes one has that one back, and the others are not touched', async () => {

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { link, mkdir, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { absentFoldersOf, observePath } from '../../../../host/capture/observe.ts'
 import { digestOf } from '../../../../host/digest.ts'
-import { unknown } from '../../../../src/checkpoint/file-state.ts'
+import { sameState, unknown } from '../../../../src/checkpoint/file-state.ts'
 import { callsOf, errno, faultyFileSystem } from '../../../support/faulty-fs.ts'
 import { absent, anOpWorld, MAX_BYTES, type OpWorld } from '../restore/op-world.ts'
 
@@ -189,4 +189,15 @@ describe('parents that do not exist', () => {
 
     expect(await absentFoldersOf(w.at('a/b/f'), fs)).toEqual([w.at('a/b')])
   })
+})
+
+test('a file with several names tells how many, and counts as the same file when one is added', async () => {
+  await w.lay('f', w.file('x'))
+  const alone = await w.stateOf('f')
+
+  await link(w.at('f'), w.at('second'))
+  await link(w.at('f'), w.at('third'))
+
+  expect(await w.stateOf('f')).toEqual({ ...w.file('x'), links: 3 })
+  expect(sameState(alone, await w.stateOf('f'))).toBe(true)
 })
