@@ -8,6 +8,8 @@ const ConfigSchema = v.object({
   maxBracketFiles: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 20_000),
   maxBracketBytes: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 256 * 1024 * 1024),
   maxBracketMs: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 5_000),
+  /** One line in the system prompt asks the model to change files with the file tools. */
+  modelHint: v.optional(v.boolean(), true),
   /** Where records are kept; default `data/turnback/v1` under the DSH home. */
   storeRoot: v.optional(v.pipe(v.string(), v.startsWith('/'))),
 })

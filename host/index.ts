@@ -8,12 +8,16 @@ import { ok } from '../src/result.ts'
 import { translate } from '../locales/translate.ts'
 import { makeBrackets } from './capture/brackets.ts'
 import { makeCapture } from './capture/capture.ts'
+import { makeKnownWrites } from './capture/known-writes.ts'
 import { settingsOf } from './config.ts'
+import { watchAgents } from './dsh/agent-events.ts'
 import { openChannel } from './dsh/channel.ts'
 import { registerCommand } from './dsh/commands.ts'
 import { makeHealth } from './dsh/health.ts'
 import type { ForeignAgents, ForeignSession, ForeignSessions, HostContext } from './dsh/host-types.ts'
+import { watchBackground } from './dsh/jobs.ts'
 import { untilLive } from './dsh/live-session.ts'
+import { hintModel } from './dsh/model-hint.ts'
 import { watchObservations } from './dsh/observations.ts'
 import { registerProjection } from './dsh/projection.ts'
 import { idOf } from './dsh/session-log.ts'
@@ -22,6 +26,7 @@ import { makeCommand } from './rollback/command.ts'
 import type { RollbackDeps } from './rollback/deps.ts'
 import { watchRecovery } from './rollback/recovery.ts'
 import { makeRollbackService } from './rollback/rollback-service.ts'
+import { makePathIndex } from './store/path-index.ts'
 import { openStore } from './store/store.ts'
 import { dshHome } from './store/store-layout.ts'
 
@@ -51,16 +56,18 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   const workspaceOf = ({ header }: ForeignSession) => (header.cwd === undefined ? undefined : realFolder(header.cwd))
   const journalOf = (session: ForeignSession) => store.journal(idOf(session), workspaceOf(session) ?? '/')
   const home = realFolder(dshHome(process.env))
-  const toolWrites = new Map<string, number>()
+  const writes = makeKnownWrites(Date.now)
+  const background = watchBackground(ctx, health)
   const { maxFileBytes, maxBracketFiles: maxFiles, maxBracketBytes: maxNewBytes, maxBracketMs: maxMs } = settings
   const brackets = makeBrackets({
-    sessions, health, journalOf, workspaceOf, maxFileBytes, budget: { maxFiles, maxNewBytes, maxMs },
+    sessions, health, background, journalOf, workspaceOf, maxFileBytes, budget: { maxFiles, maxNewBytes, maxMs },
     dshHome: home, indexFolder: store.layout.indexes, now: Date.now,
-    isWrittenByTool: (path, sinceMs) => (toolWrites.get(path) ?? 0) >= sinceMs,
+    isWritten: writes.isWritten,
   })
-  const capture = makeCapture({ sessions, health, observations, brackets, toolWrites, journalOf, maxFileBytes, dshHome: home, now: Date.now })
+  const capture = makeCapture({ sessions, health, observations, brackets, writes, journalOf, maxFileBytes, dshHome: home, now: Date.now })
   const deps: RollbackDeps = {
-    ctx, sessions, agents, store, health, observations, journalOf, workspaceOf, maxFileBytes: settings.maxFileBytes,
+    ctx, sessions, agents, store, pathIndex: makePathIndex(store), health, observations, workspaceOf, maxFileBytes: settings.maxFileBytes,
+    journalOf: session => writes.ofOps(journalOf(session)),
     captured: capture.settled,
     localeOf: speech.of,
     now: Date.now,
@@ -71,7 +78,9 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
 
   const live = (id: SessionId) => untilLive(sessions, agents, id)
 
-  watchToolCalls(ctx, capture, health)
+  watchToolCalls(ctx, capture, background, health)
+  watchAgents(ctx, health, 'capture before a step', { appeared: () => {}, beforeStep: agent => capture.beforeStep(agent.session) })
+  if (settings.modelHint) hintModel(ctx, health)
   watchRecovery(deps)
   registerProjection(ctx, health)
   const texts = { description: translate('en', 'command.description'), hint: translate('en', 'command.hint') }

@@ -1,4 +1,6 @@
 import type { TurnRef } from '../../src/checkpoint/journal-entry.ts'
+import type { Seq } from '../../src/ids.ts'
+import type { LogEvent } from '../../src/turn/log-event.ts'
 import { readEvents } from '../dsh/session-log.ts'
 import type { ForeignSession, ForeignSessions } from '../dsh/host-types.ts'
 
@@ -8,19 +10,31 @@ export interface Booking {
   readonly turn: TurnRef
 }
 
+/** What was open in the root session when a subagent's turn began. */
+const noted = new WeakMap<ForeignSession, { readonly childStart: Seq; readonly turn: TurnRef }>()
+
 /**
- * A subagent's call belongs to the person's session that started it, to the turn open there now; with
- * none open, to the last one, marked late. Undefined when no live root session or no turn is found.
+ * A subagent's call belongs to the person's session that started it, to the turn that was open there when the
+ * subagent's own turn began, even where it has ended since; with none open, to the last one, marked late.
+ * Undefined when no live root session or no turn is found.
  */
 export function bookOn(sessions: ForeignSessions, session: ForeignSession): Booking | undefined {
   const root = rootOf(sessions, session)
   if (root === undefined) return undefined
   const events = readEvents(root)
-  const start = events.findLast(event => event.type === 'turn/start')
-  if (start === undefined) return undefined
-  const isOver = events.findLast(event => event.type === 'turn/end')?.seq ?? -1
-  const number = Number((start.data as { turn?: unknown }).turn)
-  return { root, turn: { startSeq: start.seq, number, ...(isOver > start.seq ? { late: true as const } : {}) } }
+  const own = root === session ? undefined : lastStart(readEvents(session))
+  const known = noted.get(session)
+  const turn = own === undefined ? openTurn(events) : known?.childStart === own.seq ? known.turn : openTurn(events, own.time)
+  return turn === undefined ? undefined : { root, turn }
+}
+
+/** To be called when a session's turn has begun, before any call of it: from then on the root may go ahead. */
+export function noteTurn(sessions: ForeignSessions, session: ForeignSession): void {
+  const root = rootOf(sessions, session)
+  if (root === undefined || root === session) return
+  const own = lastStart(readEvents(session))
+  const turn = openTurn(readEvents(root))
+  if (own !== undefined && turn !== undefined && noted.get(session)?.childStart !== own.seq) noted.set(session, { childStart: own.seq, turn })
 }
 
 /** Walks `parentSession` up from a subagent; a fork has a parent too, but is a root of its own. */
@@ -33,4 +47,17 @@ export function rootOf(sessions: ForeignSessions, session: ForeignSession): Fore
     current = sessions.get(current.header.parentSession)
   }
   return current
+}
+
+export const lastStart = (events: readonly LogEvent[]): LogEvent | undefined => events.findLast(event => event.type === 'turn/start')
+
+/**
+ * The turn open now, or at `atMs` by the host's clock; `late` when the newest one had ended. For a moment before any turn,
+ * which a clock set back makes possible, the newest.
+ */
+function openTurn(events: readonly LogEvent[], atMs = Infinity): TurnRef | undefined {
+  const start = events.findLast(event => event.type === 'turn/start' && event.time <= atMs) ?? lastStart(events)
+  if (start === undefined) return undefined
+  const isOver = events.some(event => event.seq > start.seq && event.type === 'turn/end' && event.time < atMs)
+  return { startSeq: start.seq, number: Number((start.data as { turn?: unknown }).turn), ...(isOver ? { late: true as const } : {}) }
 }

@@ -115,7 +115,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
   }
 
   const nextId = (): string => `${deps.now().toString(36)}-c${(serial++).toString(36)}`
-  const late: LateDeps = { health: deps.health, background: deps.background, lookDeps, isWritten: deps.isWritten, append, nextId, now: deps.now }
+  const late: LateDeps = { background: deps.background, lookDeps, isWritten: deps.isWritten, append, nextId, now: deps.now }
 
   /** Never rejects: a late look that fails leaves the gap that is there, and the next command begins all the same. */
   const lookLateIn = async (site: Site, why: 'next' | 'settle'): Promise<void> => {

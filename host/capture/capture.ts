@@ -5,11 +5,20 @@ import { sessionId } from '../../src/ids.ts'
 import { watchKey } from '../../src/ledger/ledger.ts'
 import type { Health } from '../dsh/health.ts'
 import type { ForeignExecution, ForeignSession, ForeignSessions, ForeignTarget } from '../dsh/host-types.ts'
+import type { Writer } from '../dsh/jobs.ts'
 import type { Observations } from '../dsh/observations.ts'
+import { readEvents } from '../dsh/session-log.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
-import { bookOn, type Booking } from './attribution.ts'
+import { bookOn, lastStart, noteTurn, rootOf, type Booking } from './attribution.ts'
 import type { Brackets } from './brackets.ts'
+import type { KnownWrites } from './known-writes.ts'
 import { absentFoldersOf, observePath, type Observation } from './observe.ts'
+import { makeWatchList } from './watch-list.ts'
+
+/** How long a turn's first step waits at most for the look at what happened since the turn before. */
+const STEP_WAITS_MS = 200
+/** How long such a look may take when nobody waits for it, and when a preview does. */
+const WATCH_MS = 2_000
 
 export interface CaptureDeps {
   readonly sessions: ForeignSessions
@@ -19,8 +28,7 @@ export interface CaptureDeps {
   /** Absolute; nothing under it is ever captured. */
   readonly dshHome: string
   readonly brackets: Brackets
-  /** When a file tool last wrote a path, Unix ms; brackets leave those paths to their own records. */
-  readonly toolWrites: Map<string, number>
+  readonly writes: KnownWrites
   journalOf(root: ForeignSession): SessionJournal
   now(): number
 }
@@ -31,14 +39,16 @@ export interface Capture {
   atStart(exec: ForeignExecution): Promise<void>
   /** Resolves when the state found is durable, so that the write may go on. */
   beforeWrite(exec: ForeignExecution, path: string, target: ForeignTarget): Promise<void>
-  /** `wentOn`: a command that goes on in the background. */
-  afterCall(exec: ForeignExecution, wentOn: boolean): Promise<void>
-  /** For calls that never reached `tools/execute`: proof that nothing was missed. */
-  afterResult(exec: ForeignExecution): Promise<void>
+  /** `writer`: what the call left running. */
+  afterCall(exec: ForeignExecution, writer: Writer | undefined): Promise<void>
+  /** For calls that never reached `tools/execute`: proof that nothing was missed. `isRefused`: the host says so itself. */
+  afterResult(exec: ForeignExecution, isRefused: boolean): Promise<void>
+  /** Before every step; the first of a turn has a look at what happened since the turn before, within a short time. */
+  beforeStep(session: ForeignSession): Promise<void>
   /** Closes what calls of this session left open; a subagent may be in the middle of one when its parent's turn ends. */
   afterTurn(session: ForeignSession): Promise<void>
-  /** Resolves when everything asked for so far is on disk. */
-  settled(): Promise<void>
+  /** Resolves when everything asked for so far is on disk, and when this session's paths were looked at once more. */
+  settled(session?: ForeignSession): Promise<void>
 }
 
 interface OpenLook {
@@ -57,12 +67,25 @@ export function makeCapture(deps: CaptureDeps): Capture {
   const open = new Map<string, OpenLook[]>()
   /** Calls that went through `tools/execute`. */
   const executed = new Set<string>()
+  /** Calls whose second look is being taken. */
+  const closing = new Set<string>()
   const running = new Set<Promise<unknown>>()
   /** Sessions with records that may not be synced yet. */
   const late = new Set<ForeignSession>()
   /** Sessions with a subagent whose write could not be stored; their own log tells nothing of it. */
   const missed = new WeakSet<ForeignSession>()
+  /** Calls that may write, by root session; what is seen beside one is nobody's until it is over. */
+  const activity = new WeakMap<ForeignSession, number>()
+  /** The turn whose first step was seen, by its seq. */
+  const begun = new WeakMap<ForeignSession, number>()
   let serial = 0
+  const watch = makeWatchList({
+    health: deps.health, maxFileBytes: deps.maxFileBytes, dshHome: deps.dshHome, now: deps.now, journalOf: deps.journalOf,
+    noteOutside: deps.brackets.noteOutside,
+    activity: root => ([...open.values()].flat().some(({ booking }) => booking.root === root) || deps.brackets.isOpen(root)
+      ? Infinity : activity.get(root) ?? 0),
+  })
+  const moved = ({ root }: Booking): void => { activity.set(root, (activity.get(root) ?? 0) + 1) }
 
   /** `later`: the look after a call need not wait for the disk; the store syncs it with what follows, and `flush` at the latest. */
   const append = async (booking: Booking, entries: readonly JournalEntry[], looks: readonly Observation[] = [], sync: 'now' | 'later' = 'now'): Promise<boolean> => {
@@ -101,6 +124,8 @@ export function makeCapture(deps: CaptureDeps): Capture {
     if (looks.some(look => look.path === path)) return
     const look: OpenLook = { id: `${deps.now().toString(36)}-${(serial++).toString(36)}`, path, booking, session: exec.agent!.session }
     open.set(key, [...looks, look])
+    moved(booking)
+    deps.writes.begin(path)
     deps.observations.remember(booking.root, path, target, exec.agent!.session)
     const found = await lookAt(path)
     const absentFolders = found.state.kind === 'absent' ? await absentFoldersOf(path) : []
@@ -113,8 +138,9 @@ export function makeCapture(deps: CaptureDeps): Capture {
 
   const close = async (looks: readonly OpenLook[]): Promise<void> => {
     for (const { id, path, booking, session, unsaved } of looks) {
-      deps.toolWrites.set(path, deps.now())
+      moved(booking)
       const found = await lookAt(path)
+      deps.writes.end(path)
       const after: JournalEntry = { kind: 'after', of: id, state: found.state, atMs: deps.now() }
       // The disk may have been full for a moment only.
       const isStored = unsaved === undefined
@@ -124,19 +150,31 @@ export function makeCapture(deps: CaptureDeps): Capture {
     }
   }
 
-  const afterCall = async (exec: ForeignExecution, wentOn: boolean): Promise<void> => {
+  const afterCall = async (exec: ForeignExecution, writer: Writer | undefined): Promise<void> => {
     const key = keyOf(exec)
     if (key === undefined) return
     const looks = open.get(key) ?? []
-    open.delete(key)
-    if (looks.length > 0) await close(looks)
-    else if (!await closeBracket(exec, wentOn)) await markSeen(exec)
+    const isCovered = await closeBracket(exec, writer)
+    if (looks.length > 0) await closeAll(key)
+    else if (!isCovered) await markSeen(exec)
+  }
+
+  /** A look stays in `open` until its second half is noted, so that nobody takes the path's state for somebody else's. */
+  const closeAll = async (key: string): Promise<void> => {
+    const looks = open.get(key) ?? []
+    closing.add(key)
+    try {
+      if (looks.length > 0) await close(looks)
+    } finally {
+      open.delete(key)
+      closing.delete(key)
+    }
   }
 
   /** A bracket that fails leaves the command as one that was not looked at: named, never taken for covered. */
-  const closeBracket = async (exec: ForeignExecution, wentOn: boolean): Promise<boolean> => {
+  const closeBracket = async (exec: ForeignExecution, writer: Writer | undefined): Promise<boolean> => {
     try {
-      return await deps.brackets.close(exec, wentOn)
+      return await deps.brackets.close(exec, writer)
     } catch (error) {
       deps.health.report('bracket', error)
       return false
@@ -144,14 +182,14 @@ export function makeCapture(deps: CaptureDeps): Capture {
   }
 
   /** The file tools, the containers and the commands leave a record even where they wrote nothing. */
-  const markSeen = async (exec: ForeignExecution): Promise<void> => {
+  const markSeen = async (exec: ForeignExecution, isRefused = false): Promise<void> => {
     const args = exec.arguments as Record<string, unknown> | undefined
     const booking = bookingOf(exec)
     const kind = toolKind(exec.name, args)
     if (booking === undefined || kind === 'reader') return
     // Left without a record, the call is a gap in the person's session.
     if (kind === 'container' && exec.agent?.session === booking.root && missed.delete(booking.root)) return
-    await append(booking, [{ kind: 'seen', turn: booking.turn, call: callRef(exec), atMs: deps.now() }])
+    await append(booking, [{ kind: 'seen', turn: booking.turn, call: callRef(exec), ...(isRefused ? { ran: false as const } : {}), atMs: deps.now() }])
   }
 
   const lookAt = async (path: string): Promise<Observation> => {
@@ -165,34 +203,62 @@ export function makeCapture(deps: CaptureDeps): Capture {
     }
   }
 
+  /** First what was left running, whose changes are then no surprise. */
+  const lookAround = async (root: ForeignSession): Promise<void> => {
+    await deps.brackets.settle()
+    await watch.check(root, WATCH_MS)
+  }
+
   const bookingOf = (exec: ForeignExecution): Booking | undefined => (exec.agent === undefined ? undefined : bookOn(deps.sessions, exec.agent.session))
 
   return {
     atStart: async (exec) => {
       const key = keyOf(exec)
       if (key !== undefined) executed.add(key)
+      const booking = bookingOf(exec)
+      if (booking !== undefined && toolKind(exec.name, exec.arguments as Record<string, unknown> | undefined) === 'command') moved(booking)
       await track(deps.brackets.open(exec))
     },
     beforeWrite: (exec, path, target) => track(beforeWrite(exec, path, target)),
-    afterCall: (exec, wentOn) => track(afterCall(exec, wentOn)),
-    afterResult: async (exec) => {
+    afterCall: (exec, writer) => track(afterCall(exec, writer)),
+    afterResult: async (exec, isRefused) => {
       const key = keyOf(exec)
       if (key === undefined || executed.delete(key)) return
-      await track(markSeen(exec))
+      await track(markSeen(exec, isRefused))
+    },
+    beforeStep: async (session) => {
+      const start = lastStart(readEvents(session))?.seq
+      if (start === undefined || begun.get(session) === start) return
+      begun.set(session, start)
+      noteTurn(deps.sessions, session)
+      // A step is late by this much at most; the look goes on without it, and gives way to calls that write.
+      if (rootOf(deps.sessions, session) === session) await atMost(STEP_WAITS_MS, track(lookAround(session)))
     },
     afterTurn: async (session) => {
       for (const [key, looks] of [...open]) {
-        if (looks.every(look => look.session !== session)) continue
-        open.delete(key)
-        await track(close(looks))
+        if (closing.has(key) || looks.every(look => look.session !== session)) continue
+        await track(closeAll(key))
       }
       await track(flush())
+      if (rootOf(deps.sessions, session) === session) await track(lookAround(session))
     },
-    settled: async () => {
+    settled: async (session) => {
       await Promise.allSettled([...running])
+      await (session === undefined ? deps.brackets.settle() : lookAround(session))
       await flush()
     },
   }
+}
+
+/** Resolves when `work` does, or after `ms`; how it ends is told to whoever has it. */
+function atMost(ms: number, work: Promise<unknown>): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    void work.catch(() => {}).finally(() => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
 }
 
 const keyOf = (exec: ForeignExecution): string | undefined => (exec.agent === undefined ? undefined : watchKey(exec.agent.id, exec.callId))

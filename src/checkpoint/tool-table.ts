@@ -10,7 +10,7 @@ export type ToolKind =
 
 const readers = [
   'read', 'read_image', 'glob', 'grep', 'web_search', 'web_fetch', 'skill', 'ask_user_question', 'exit_plan_mode',
-  'todo_write', 'create_goal', 'get_goal', 'update_goal', 'job_list', 'job_output', 'job_kill',
+  'todo_write', 'create_goal', 'get_goal', 'update_goal', 'job_list', 'job_output', 'job_kill', 'terminal_read', 'terminal_list',
   'list_agents', 'send_message', 'interrupt_agent', 'report',
   'session_search', 'session_event_search', 'session_trace', 'session_event_trace', 'session_event_read',
   'schedule_create', 'schedule_list', 'schedule_delete',
@@ -32,7 +32,7 @@ export function toolKind(name: string, args: Readonly<Record<string, unknown>> |
 
 /** The words a person knows the call by: the path it names, the command it runs, or the tool's name. */
 export function callLabel(name: string, args: Readonly<Record<string, unknown>> | undefined): string {
-  const words = [args?.file_path, args?.path, args?.command].find(value => typeof value === 'string' && value.trim() !== '')
+  const words = [args?.file_path, args?.path, args?.command, name === 'terminal_send' ? args?.text : undefined].find(value => typeof value === 'string' && value.trim() !== '')
   const text = toolKind(name, args) === 'container' || typeof words !== 'string' ? name : words
   const line = text.trim().split('\n')[0]!
   return line.length > 80 ? `${line.slice(0, 79)}…` : line

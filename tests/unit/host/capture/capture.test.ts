@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { makeCapture } from '../../../../host/capture/capture.ts'
+import { makeKnownWrites } from '../../../../host/capture/known-writes.ts'
 import { digestOf } from '../../../../host/digest.ts'
 import type { ForeignExecution, ForeignSession } from '../../../../host/dsh/host-types.ts'
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
@@ -30,7 +31,8 @@ function aScene() {
     sessions: { get: id => sessions.find(session => session.id === id), list: () => sessions, flush: async () => true },
     health: { report: (contract, cause) => { if (contract !== 'store') throw cause }, clear: () => {}, problems: () => [], contain: (_contract, listener) => listener },
     observations: { remember: () => {}, announce: async () => {} },
-    brackets: { open: async () => {}, close: async () => false, dispose: async () => {} }, toolWrites: new Map(),
+    brackets: { open: async () => {}, close: async () => false, isOpen: () => false, settle: async () => {}, noteOutside: () => {}, dispose: async () => {} },
+    writes: makeKnownWrites(() => 0),
     maxFileBytes: 1024, dshHome: '/nowhere', now: () => 0,
     journalOf: () => ({
       session: sessionId('root'),
@@ -40,7 +42,7 @@ function aScene() {
         return ok({ position: noted.length })
       },
       flush: async () => ok(undefined),
-      read: () => { throw new Error('not read here') }, hasBlob: async () => false, readBlob: async () => undefined,
+      read: async () => ok({ entries: [], holes: [], position: 0 }), hasBlob: async () => false, readBlob: async () => undefined,
     }),
   })
   return { folder, root: sessions[0]!, child: sessions[1]!, capture, noted, disk }
@@ -57,7 +59,7 @@ test('what a subagent writes while the turn of the person ends is seen as the su
 
   await capture.afterTurn(root)
   writeFileSync(path, '2')
-  await capture.afterCall(call, false)
+  await capture.afterCall(call, undefined)
 
   expect(left(noted)).toEqual([digestOf(Buffer.from('2'))])
 })
@@ -85,7 +87,7 @@ test('a first look that could not be stored is stored with the second', async ()
   await capture.beforeWrite(call, path, { targetKey: path, displayPath: path })
   disk.isFull = false
   writeFileSync(path, '2')
-  await capture.afterCall(call, false)
+  await capture.afterCall(call, undefined)
 
   expect(noted).toMatchObject([
     { kind: 'before', path, state: { digest: digestOf(Buffer.from('1')) } },
@@ -100,10 +102,10 @@ test('a call that ran a subagent whose write could not be stored is not counted 
   disk.isFull = true
   await capture.beforeWrite(write, path, { targetKey: path, displayPath: path })
   writeFileSync(path, '2')
-  await capture.afterCall(write, false)
+  await capture.afterCall(write, undefined)
   disk.isFull = false
-  await capture.afterCall(aCall(root, 'c1', 'subagent'), false)
-  await capture.afterCall(aCall(root, 'c3', 'subagent'), false)
+  await capture.afterCall(aCall(root, 'c1', 'subagent'), undefined)
+  await capture.afterCall(aCall(root, 'c3', 'subagent'), undefined)
 
   expect(noted).toMatchObject([{ kind: 'seen', call: { callId: 'c3' } }])
 })
