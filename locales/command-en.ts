@@ -22,8 +22,6 @@ export const commandEn = {
   'command.list.images.other': '({count} pictures)',
   'command.list.files.one': '1 file',
   'command.list.files.other': '{count} files',
-  'command.list.commands.one': '1 command not covered',
-  'command.list.commands.other': '{count} commands not covered',
   'command.list.state.running': 'running',
   'command.list.state.rolled-back': 'rolled back',
   'command.list.state.compacted': 'compacted',

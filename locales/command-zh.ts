@@ -24,8 +24,6 @@ export const commandZh = {
   'command.list.images.other': '（{count} 张图片）',
   'command.list.files.one': '1 个文件',
   'command.list.files.other': '{count} 个文件',
-  'command.list.commands.one': '1 条命令未覆盖',
-  'command.list.commands.other': '{count} 条命令未覆盖',
   'command.list.state.running': '进行中',
   'command.list.state.rolled-back': '已回退',
   'command.list.state.compacted': '已压缩',

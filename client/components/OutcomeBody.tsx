@@ -1,10 +1,12 @@
 import type { Translator } from '../../locales/translate.ts'
+import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
 import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { OpSummary, Preview } from '../../src/protocol/requests.ts'
 import { changedOutcomes, type PromptPhase, type UndoPhase } from '../state/rollback-flow.ts'
 import css from './RollbackDialog.module.css'
 import fileCss from './FileList.module.css'
 import { Gaps } from './Gaps.tsx'
+import { GitMoves } from './GitMoves.tsx'
 import { OutcomeList } from './OutcomeList.tsx'
 import { ProblemText } from './ProblemText.tsx'
 
@@ -22,7 +24,9 @@ export interface OutcomeBodyProps {
 export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsertPrompt }: OutcomeBodyProps) {
   // What an undo has reversed is no longer so; its own words say what became of each file.
   const outcomes = op === undefined || undo.kind === 'done' ? [] : changedOutcomes(op)
-  const shown = new Map(preview.rows.map(row => [row.path, row.shown]))
+  const names = new Map(preview.rows.map(row => [row.path, row.shown]))
+  const shown = (path: string) => names.get(path) ?? path
+  const listed = outcomes.map(({ path, reason = '' }) => ({ name: shown(path), reason }))
   return (
     <>
       <div class={css.section} role="status">
@@ -48,10 +52,11 @@ export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsert
           </button>
         </p>
       )}
-      <Gaps gaps={preview.gaps} t={t} />
+      <Gaps gaps={gapsBeside(preview.gaps, listed)} t={t} />
+      <GitMoves moves={preview.gitMoves} t={t} />
       {outcomes.length > 0 && (
         <section class={fileCss.group}>
-          <OutcomeList outcomes={outcomes} t={t} shown={path => shown.get(path) ?? path} />
+          <OutcomeList outcomes={outcomes} t={t} shown={shown} />
         </section>
       )}
     </>

@@ -1,8 +1,10 @@
 import { hasText, type Translator } from '../../locales/translate.ts'
+import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
 import type { Preview } from '../../src/protocol/requests.ts'
 import css from './RollbackDialog.module.css'
 import { FileList } from './FileList.tsx'
 import { Gaps } from './Gaps.tsx'
+import { GitMoves } from './GitMoves.tsx'
 import { WarningIcon } from './icons.tsx'
 import { Names } from './Names.tsx'
 
@@ -29,6 +31,7 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
     const key = `untouched.${name}`
     return hasText(key) ? [t(key)] : []
   })
+  const skipped = preview.rows.flatMap(({ shown, skip }) => (skip === undefined ? [] : [{ name: shown, reason: skip }]))
   // They come deepest first, in the order they are removed.
   const folders = preview.folders.toReversed().slice(0, MAX_FOLDERS)
   return (
@@ -51,7 +54,8 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
         </ul>
         <p class={css.note}>{t.count('leaves.messages', preview.messages)}</p>
       </section>
-      <Gaps gaps={preview.gaps} t={t} />
+      <Gaps gaps={gapsBeside(preview.gaps, skipped)} t={t} />
+      <GitMoves moves={preview.gitMoves} t={t} />
       <section class={css.section}>
         <h3 class={css.heading}>{t('files.title')}</h3>
         <FileList rows={preview.rows} putBack={putBack} changed={changed} t={t} onChoose={onChoose} />
@@ -61,6 +65,7 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
             <Names names={folders} more={preview.folders.length - folders.length} t={t} />
           </p>
         )}
+        {preview.hasCommands && <p class={css.note}>{t('files.ignored')}</p>}
       </section>
       {preview.queued.length > 0 && (
         <section class={css.section}>

@@ -1,6 +1,7 @@
 import type { ReadonlySignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
+import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
 import type { OpSummary } from '../../src/protocol/requests.ts'
 import { Gaps } from '../components/Gaps.tsx'
 import { MarkerLine } from '../components/MarkerLine.tsx'
@@ -25,7 +26,7 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   const undoing = store.barUndo.value === 'running'
   // What an undone rollback did to the files is no longer so.
   const outcomes = op === undefined || op.undone ? [] : changedOutcomes(op)
-  const gaps = op === undefined ? [] : gapsOf(op)
+  const gaps = op === undefined ? [] : shownGaps(op, store.shownPath)
   const waiting = isLast && store.waitingPrompt.value !== undefined
   return (
     <MarkerLine
@@ -74,6 +75,11 @@ function barText(op: OpSummary, t: Translator): string {
 
 /** "Files put back" alone would vouch for what nobody saw as well. */
 const gapsOf = (op: OpSummary) => (op.undone || op.scope === 'conversation' ? [] : op.gaps)
+
+/** What the list of outcomes does not say itself. */
+const shownGaps = (op: OpSummary, shown: (path: string) => string) =>
+  gapsBeside(gapsOf(op), op.undone ? [] : op.outcomes.map(({ path, reason = '' }) => ({ name: path, reason })))
+    .map(gap => ({ ...gap, names: gap.names.map(shown) }))
 
 function filesKey(op: OpSummary) {
   if (op.scope === 'conversation') return 'bar.files.conversation'

@@ -3,6 +3,7 @@ import type { Locale } from '../../src/protocol/requests.ts'
 import type { Health } from '../dsh/health.ts'
 import type { ForeignAgents, ForeignSession, ForeignSessions, HostContext } from '../dsh/host-types.ts'
 import type { Observations } from '../dsh/observations.ts'
+import type { PathIndex } from '../store/path-index.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import type { TurnbackStore } from '../store/store.ts'
 
@@ -12,14 +13,16 @@ export interface RollbackDeps {
   readonly sessions: ForeignSessions
   readonly agents: ForeignAgents
   readonly store: TurnbackStore
+  /** What the sessions of a workspace did to its paths. */
+  readonly pathIndex: PathIndex
   readonly health: Health
   readonly observations: Observations
   readonly maxFileBytes: number
   journalOf(session: ForeignSession): SessionJournal
   /** Real path of the session's workspace; undefined for a session without one. */
   workspaceOf(session: ForeignSession): string | undefined
-  /** Resolves when every capture under way is on disk. */
-  captured(): Promise<void>
+  /** Resolves when every capture under way is on disk, and what others did to this session's paths is noted. */
+  captured(session?: ForeignSession): Promise<void>
   /** The language the session's page speaks. */
   localeOf(session: SessionId): Locale
   now(): number

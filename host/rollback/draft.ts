@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
 import { isAbsolute, relative } from 'node:path'
-import { coverageGaps } from '../../src/checkpoint/coverage.ts'
+import { coverageGaps, isGapOfFiles } from '../../src/checkpoint/coverage.ts'
 import type { Gap } from '../../src/checkpoint/gap.ts'
 import { unknown, type FileState } from '../../src/checkpoint/file-state.ts'
+import { gitMoves, movesFrom, type MovedHead } from '../../src/checkpoint/git-move.ts'
 import type { Scope } from '../../src/checkpoint/journal-entry.ts'
+import type { Seq } from '../../src/ids.ts'
+import { inSpan, type Ledger } from '../../src/ledger/ledger.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import type { Preview, PreviewRow } from '../../src/protocol/requests.ts'
-import { pathsInSpan, planRestore, type PlanRow, type RestorePlan } from '../../src/restore/plan.ts'
+import { isFolderRemoval, pathsInSpan, planRestore, type PlanRow, type RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { judgeTarget, readConversation, type Conversation, type Target } from '../../src/turn/rollback-target.ts'
 import type { Turn } from '../../src/turn/turn-index.ts'
@@ -17,6 +20,8 @@ import { idOf, readEvents, surfaceGeneration } from '../dsh/session-log.ts'
 import { queuedPrompts, whyBusy } from '../dsh/agents.ts'
 import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
 import type { RollbackDeps } from './deps.ts'
+import { headNow } from './head-now.ts'
+import { writesOfOthers } from './other-sessions.ts'
 import { readRecords, type Records } from './records.ts'
 
 /** A rollback thought through to the end: nothing is left to decide, nothing has been touched. */
@@ -28,6 +33,7 @@ export interface Draft {
   readonly records: Records
   readonly plan: RestorePlan
   readonly gaps: readonly Gap[]
+  readonly moves: readonly MovedHead[]
   /** Hash of everything the draft rests on, except which conflicts are put back. */
   readonly token: string
 }
@@ -45,7 +51,7 @@ export interface DraftRequest {
 export async function draftRollback(deps: RollbackDeps, { session, agent, turn, scope, putBack }: DraftRequest): Promise<Result<Draft, Failure>> {
   const busy = agent === undefined ? undefined : whyBusy(deps.ctx, agent)
   if (busy !== undefined) return fail(busy)
-  await deps.captured()
+  await deps.captured(session)
   const conversation = readConversation(readEvents(session))
   const judged = judgeTarget(conversation, turn)
   if (!judged.ok) return judged
@@ -54,18 +60,46 @@ export async function draftRollback(deps: RollbackDeps, { session, agent, turn, 
   const records = await readRecords(deps, session)
   if (!records.ok) return records
   const { startSeq } = target.turn
-  const plan = scope === 'conversation'
-    ? { rows: [], folders: [] }
-    : planRestore(records.value.ledger, startSeq, {
-        current: await lookAtAll(deps, pathsInSpan(records.value.ledger, startSeq)), putBack, distrusted: records.value.distrustedFrom(startSeq),
-      })
+  const { ledger } = records.value
+  const plan = scope === 'conversation' ? emptyPlan : await planFiles(deps, session, records.value, { startSeq, putBack })
   const gaps = coverageGaps({
-    session: idOf(session), turns: conversation.turns, startSeq, ledger: records.value.ledger, hasHoles: records.value.hasHoleFrom(startSeq),
+    session: idOf(session), turns: conversation.turns, startSeq, ledger, hasHoles: records.value.hasHoleFrom(startSeq),
+    gone: plan.rows.filter(({ decision }) => decision.kind === 'skip' && decision.skip === 'object-gone').map(({ path }) => path),
   })
   return ok({
     session, conversation, target, scope, records: records.value, plan, gaps,
+    moves: scope === 'conversation' ? [] : await movesOf(deps, session, ledger, startSeq, plan),
     token: tokenOf({ session, target, scope, plan, position: records.value.position }),
   })
+}
+
+const emptyPlan: RestorePlan = { rows: [], folders: [] }
+
+/** Looks at every path of the span, here and in the records of other sessions, and decides. */
+async function planFiles(
+  deps: RollbackDeps, session: ForeignSession, records: Records, { startSeq, putBack }: { readonly startSeq: Seq; readonly putBack: ReadonlySet<string> },
+): Promise<RestorePlan> {
+  const { ledger } = records
+  const paths = pathsInSpan(ledger, startSeq)
+  const others = await writesOfOthers(deps, { session, ledger, startSeq, paths })
+  const plan = planRestore(ledger, startSeq, {
+    current: await lookAtAll(deps, paths), putBack, distrusted: records.distrustedFrom(startSeq), others,
+  })
+  return { ...plan, rows: await Promise.all(plan.rows.map(row => skipIfGone(row, records))) }
+}
+
+/** A row that would need bytes which the store has no more is known not to go back before anybody agrees to it. */
+async function skipIfGone(row: PlanRow, { hasBlob }: Records): Promise<PlanRow> {
+  const { goal, decision } = row
+  if (goal.kind !== 'file' || decision.kind === 'none' || decision.kind === 'skip' || await hasBlob(goal.digest)) return row
+  return { ...row, goal: unknown('object-gone'), conflict: undefined, decision: { kind: 'skip', skip: 'object-gone' } }
+}
+
+async function movesOf(deps: RollbackDeps, session: ForeignSession, { brackets }: Ledger, startSeq: Seq, { rows }: RestorePlan): Promise<readonly MovedHead[]> {
+  const workspace = deps.workspaceOf(session)
+  if (workspace === undefined || movesFrom(brackets, startSeq).length === 0) return []
+  const hasKept = rows.some(({ decision }) => decision.kind === 'keep' && decision.conflict === 'git-moved')
+  return gitMoves({ brackets, startSeq, now: await headNow(workspace, deps.store.layout.indexes), hasKept })
 }
 
 /** The state of each path now. A path behind a link that was not there at capture is not looked through. */
@@ -112,6 +146,11 @@ export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent 
   const since = draft.conversation.events.filter(event => event.seq >= target.turn.startSeq)
   const untouched = stateEvents.filter(([type]) => since.some(event => event.type === type)).map(([, key]) => key)
   const prompt = target.turn.prompts[0]
+  const { startSeq } = target.turn
+  const isFiles = draft.scope !== 'conversation'
+  const { ledger } = draft.records
+  const brackets = ledger.brackets.filter(({ turn }) => isFiles && turn.startSeq >= startSeq)
+  const words = new Map(brackets.map(({ call, words: said }) => [call.callId, said]))
   return {
     token: draft.token,
     scope: draft.scope,
@@ -119,11 +158,13 @@ export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent 
     lastTurn: target.withdrawn.at(-1)!.number,
     turns: target.withdrawn.map(turn => ({ turn: turn.number, title: titleOf(turn) })),
     messages: target.cut.length,
-    rows: plan.rows.map(row => previewRow(row, workspace)),
+    rows: plan.rows.filter(row => !isFolderRemoval(row)).map(row => ({
+      ...previewRow(row, workspace), ...storyOf(row, ledger, target.turn, words),
+    })),
     folders: plan.folders.map(folder => shownPath(folder, workspace)),
-    gaps: [...draft.gaps],
-    hasCommands: false,
-    gitMoves: [],
+    gaps: draft.gaps.map(gap => (isGapOfFiles(gap) ? { ...gap, names: gap.names.map(path => shownPath(path, workspace)) } : gap)),
+    hasCommands: brackets.length > 0,
+    gitMoves: [...draft.moves],
     queued: agent === undefined ? [] : [...queuedPrompts(agent)],
     untouched: [...new Set(untouched)],
     prompt: { text: prompt?.text ?? '', images: [...prompt?.images ?? []] },
@@ -139,6 +180,18 @@ function previewRow(row: PlanRow, workspace: string | undefined): PreviewRow {
     ...(decision.kind === 'keep' ? { putBackAction: decision.putBack } : {}),
     ...(decision.kind === 'skip' ? { skip: decision.skip } : {}),
   }
+}
+
+/** Commands named per row. */
+const MAX_COMMANDS = 3
+
+/** How the row came about, as far as that is not in the row itself. */
+function storyOf({ path, origin }: PlanRow, ledger: Ledger, { startSeq, atMs }: Turn, words: ReadonlyMap<string, string>): Pick<PreviewRow, 'commands' | 'isOutside'> {
+  const records = ledger.paths.get(path)
+  const commands = origin === 'tool' || records === undefined ? []
+    : [...new Set(inSpan(records, startSeq).flatMap(({ callId }) => words.get(callId) ?? []))].slice(0, MAX_COMMANDS)
+  const isOutside = ledger.outside.get(path)?.some(seen => seen.atMs >= atMs) === true
+  return { ...(commands.length === 0 ? {} : { commands }), ...(isOutside ? { isOutside } : {}) }
 }
 
 /** Relative inside the workspace, absolute elsewhere. */

@@ -1,4 +1,6 @@
 import type { Gap } from '../../src/checkpoint/gap.ts'
+import { gapsBeside, type NamedFile } from '../../src/checkpoint/gaps-beside.ts'
+import { placeOf } from '../../src/checkpoint/git-move.ts'
 import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import type { Preview, PreviewRow, TurnRow } from '../../src/protocol/requests.ts'
@@ -8,6 +10,8 @@ import { shownPath } from './draft.ts'
 
 /** Names given in full per line; the count goes on. */
 const MAX_NAMES = 8
+/** Moves of HEAD told one by one. */
+const MAX_MOVES = 3
 
 /** Paths that share a fate are one line: its key, the reason in it, and their names. */
 interface Line {
@@ -26,7 +30,7 @@ function listRow(t: Translator, turn: TurnRow): string {
   const title = turn.title !== '' ? turn.title : turn.images > 0 ? t.count('command.list.images', turn.images) : t('command.list.untitled')
   const facts = [
     turn.files > 0 ? t.count('command.list.files', turn.files) : '',
-    turn.commands > 0 ? t.count('command.list.commands', turn.commands) : '',
+    ...turn.gaps.map(gap => t.count(`bar.gap.${gap.reason}`, gap.count)),
     turn.state === 'available' ? '' : t(`command.list.state.${turn.state}`),
   ].filter(fact => fact !== '')
   const time = new Date(turn.atMs).toLocaleString(t.locale === 'zh' ? 'zh-CN' : 'en-GB', { dateStyle: 'medium', timeStyle: 'short' })
@@ -41,14 +45,16 @@ export function reportPreview(t: Translator, preview: Preview): string {
     t.count('command.preview.title', preview.turns.length, { turn }),
     ...(files.length === 0 && preview.gaps.length === 0 ? [t('command.preview.nothing')] : linesOf(t, groupRows(files))),
     ...(preview.folders.length === 0 ? [] : [t('command.plan.folders', { names: nameList(t, preview.folders) })]),
-    ...gapLines(t, preview.gaps),
+    ...gapLines(t, preview.gaps, files.flatMap(({ shown, skip }) => (skip === undefined ? [] : [{ name: shown, reason: skip }]))),
+    ...gitLines(t, preview.gitMoves),
+    ...(preview.hasCommands ? [t('files.ignored')] : []),
     ...aroundLines(t, preview),
     t('command.preview.run', { turn }),
   ].join('\n')
 }
 
 /** What the command says of a finished op; `around` is the preview it was planned from, where there is one. */
-export function reportDone(t: Translator, operation: Operation, workspace: string | undefined, around: Pick<Preview, 'turns' | 'gaps' | 'queued' | 'untouched'> | undefined): string {
+export function reportDone(t: Translator, operation: Operation, workspace: string | undefined, around: Pick<Preview, 'turns' | 'gaps' | 'gitMoves' | 'queued' | 'untouched'> | undefined): string {
   const { begin, outcomes, removedFolders } = operation
   const changed = outcomes.filter(outcome => outcome.reason !== 'unchanged')
   const folders = removedFolders.map(({ path }) => shownPath(path, workspace))
@@ -61,7 +67,8 @@ export function reportDone(t: Translator, operation: Operation, workspace: strin
   return [
     t.count('command.done.title', around?.turns.length ?? 1, { turn }),
     ...(lines.length === 0 ? [t('command.done.nothing')] : lines),
-    ...gapLines(t, around?.gaps ?? []),
+    ...gapLines(t, around?.gaps ?? [], outcomes.map(({ path, reason = '' }) => ({ name: shownPath(path, workspace), reason }))),
+    ...gitLines(t, around?.gitMoves ?? []),
     ...(around === undefined ? [] : aroundLines(t, around)),
     ...(changed.some(outcome => outcome.result === 'restored') ? [t('command.done.undo')] : []),
   ].join('\n')
@@ -127,8 +134,19 @@ function nameList(t: Translator, names: readonly string[]): string {
   return [...shown, ...(rest > 0 ? [t.count('command.files.more', rest)] : [])].join(t('command.names.separator'))
 }
 
-const gapLines = (t: Translator, gaps: readonly Gap[]): readonly string[] =>
-  gaps.map(gap => t.count(`command.gap.${gap.reason}`, gap.count, { names: nameList(t, gap.names) }))
+/** `listed`: files that a line above names with their reason. */
+const gapLines = (t: Translator, gaps: readonly Gap[], listed: readonly NamedFile[]): readonly string[] =>
+  gapsBeside(gaps, listed).map(gap => t.count(`command.gap.${gap.reason}`, gap.count, { names: nameList(t, gap.names) }))
+
+function gitLines(t: Translator, moves: Preview['gitMoves']): readonly string[] {
+  const advice = moves.at(-1)?.advice
+  return [
+    ...moves.slice(0, MAX_MOVES).map(({ words, from, to, fromRef, toRef }) =>
+      t('git.moved', { words, from: placeOf(fromRef, from), to: placeOf(toRef, to) })),
+    ...(moves.length > MAX_MOVES ? [t('gaps.more', { count: moves.length - MAX_MOVES })] : []),
+    ...(moves.length === 0 ? [] : [advice === undefined ? t('git.stays') : `${t('git.advice')} ${advice}`]),
+  ]
+}
 
 function aroundLines(t: Translator, { queued, untouched }: Pick<Preview, 'queued' | 'untouched'>): readonly string[] {
   const names = untouched.map(key => (hasText(`untouched.${key}`) ? t(`untouched.${key}` as Parameters<Translator>[0]) : key))

@@ -14,9 +14,17 @@ export interface CoverageInput {
  * What may have changed in the turns from `startSeq` on and cannot be vouched for. `hasHoles`: records of
  * these turns are missing or damaged.
  */
-export function coverageGaps(input: CoverageInput & { readonly startSeq: Seq; readonly hasHoles: boolean }): readonly Gap[] {
+export function coverageGaps(input: CoverageInput & {
+  readonly startSeq: Seq
+  readonly hasHoles: boolean
+  /** Paths whose saved bytes are gone. */
+  readonly gone?: readonly string[]
+}): readonly Gap[] {
   const found = [...gapsByTurn(input)].filter(([startSeq]) => startSeq >= input.startSeq).flatMap(([, gaps]) => gaps)
-  return mergeGaps([...found, ...(input.hasHoles ? [gap('store-hole', [''])] : [])])
+  const gone = input.gone ?? []
+  return mergeGaps([
+    ...found, ...(input.hasHoles ? [gap('store-hole', [''])] : []), ...(gone.length === 0 ? [] : [gap('object-gone', gone)]),
+  ])
 }
 
 /**
@@ -61,6 +69,10 @@ export function uncoveredCommands(session: SessionId, ledger: Ledger): (turn: Tu
     .map(call => callLabel(call.name, call.args))
 }
 
+/** Reasons whose names are paths. */
+const ofFiles: ReadonlySet<Gap['reason']> = new Set(['too-large', 'unreadable', 'special', 'not-saved', 'capture-failed', 'object-gone'])
+export const isGapOfFiles = ({ reason }: Gap): boolean => ofFiles.has(reason)
+
 /** Reasons that stand in a file's own records. */
 const recorded = ['too-large', 'unreadable', 'special', 'not-saved', 'capture-failed'] as const
 type Recorded = (typeof recorded)[number]
@@ -87,11 +99,10 @@ function mergeGaps(gaps: readonly Gap[]): readonly Gap[] {
   return gapReasons.filter(reason => gaps.some(other => other.reason === reason)).map((reason) => {
     const same = gaps.filter(other => other.reason === reason)
     const names = [...new Set(same.flatMap(other => other.names))].slice(0, MAX_GAP_NAMES)
-    const isOfFiles = (recorded as readonly string[]).includes(reason)
     // A file counts once however many turns could not save it.
     const files = new Set(same.flatMap(other => other.names)).size
     const count = same.reduce((sum, other) => sum + other.count, 0)
-    return { reason, count: isOfFiles && files < MAX_GAP_NAMES ? files : count, names }
+    return { reason, count: ofFiles.has(reason) && files < MAX_GAP_NAMES ? files : count, names }
   })
 }
 

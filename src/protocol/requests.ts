@@ -79,6 +79,8 @@ export const PreviewRowSchema = v.object({
   skip: v.optional(v.string()),
   /** First words of the commands during which it changed, each once. */
   commands: v.optional(v.array(v.string())),
+  /** In these turns it was found in a state that no call of this session left. */
+  isOutside: v.optional(v.literal(true)),
   goal: FileStateSchema,
   current: FileStateSchema,
   turns: v.array(turnNumber),

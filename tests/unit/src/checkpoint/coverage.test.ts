@@ -11,6 +11,7 @@ import { aLog } from '../../../support/a-log.ts'
 interface Given {
   readonly startSeq?: number
   readonly holes?: boolean
+  readonly gone?: readonly string[]
   /** Which calls the journal has a record of. */
   readonly watched?: (call: ToolCall) => boolean
   readonly more?: readonly JournalEntry[]
@@ -22,7 +23,7 @@ function gaps(events: readonly LogEvent[], given: Given = {}) {
     kind: 'seen', turn: { startSeq: turn.startSeq, number: turn.number }, call: { callId: call.callId, tool: call.name, sessionId: root }, atMs: 0,
   })))
   return coverageGaps({
-    session: root, turns, startSeq: given.startSeq ?? 0, ledger: foldLedger([...seen, ...given.more ?? []]), hasHoles: given.holes ?? false,
+    session: root, turns, startSeq: given.startSeq ?? 0, ledger: foldLedger([...seen, ...given.more ?? []]), hasHoles: given.holes ?? false, ...given.gone && { gone: given.gone },
   })
 }
 const childCall = (tool: string, late?: true): JournalEntry => ({
@@ -88,6 +89,10 @@ test('a change booked on a turn that had ended is named', () => {
 
 test('a hole in the store is a gap without names', () => {
   expect(gaps([], { holes: true })).toEqual([{ reason: 'store-hole', count: 1, names: [] }])
+})
+
+test('files whose saved bytes are gone are one gap', () => {
+  expect(gaps([], { gone: ['/w/a', '/w/b'] })).toEqual([{ reason: 'object-gone', count: 2, names: ['/w/a', '/w/b'] }])
 })
 
 test('the same command is counted each time and named once, and names end at twenty', () => {
