@@ -73,11 +73,11 @@ async function lookOnce(tree: GitTree, isAfter: boolean): Promise<GitLook> {
   }
 
   const unmerged = new Set(view.unmerged)
-  const [modes, converted] = await Promise.all([trackedModes(tree, view), convertedPaths(tree, view, untracked.names)])
+  const [{ modes, touched }, converted] = await Promise.all([trackedModes(tree, view), convertedPaths(tree, view, untracked.names)])
   return {
     ...head,
     index: view.entries, modes, converted, submodules: view.submodules, unmerged: view.unmerged, unwatched: view.unwatched,
-    dirty: [...new Set([...dirty, ...view.racy.keys()])].filter(path => !unmerged.has(path)),
+    dirty: [...new Set([...dirty, ...view.racy.keys(), ...touched])].filter(path => !unmerged.has(path)),
     untracked: untracked.names.filter(name => !name.endsWith('/')),
     nested: untracked.names.filter(name => name.endsWith('/')).map(name => name.slice(0, -1)),
     unreadableNames: view.unreadableNames + untracked.unreadable,

@@ -281,7 +281,7 @@ describe('a refresh of the copy', () => {
     for (let i = 0; i < 5; i += 1) world.write(`many/${i}.f`, `${i}`)
     world.write('x.g', '2')
     const old = new Date(Date.now() - 100_000)
-    const look = await lookAtTree(tree)
+    await lookAtTree(tree)
     for (let i = 0; i < 5; i += 1) utimesSync(join(world.root, `many/${i}.f`), old, old)
     await lookAtTree(tree)
     expect(await tree.copy.refresh()).toBe(true)
