@@ -80,6 +80,6 @@ function writerOf(exec: ForeignExecution, result: unknown): Writer | undefined {
   return typeof value === 'string' && leavesRunning(command) ? { kind: 'shell', id: '', owner } : undefined
 }
 
-/** A shell line that starts something and does not wait for it: `cmd &`, or one of the words for it. */
+/** A shell line that starts something and does not wait for it: `cmd &`, or one of the words for it. Rather too often than too seldom. */
 const leavesRunning = (line: unknown): boolean =>
-  typeof line === 'string' && /(^|[^&<>|\d])&($|[^&>\d])|\b(nohup|setsid|disown|Start-Job|Start-Process)\b/i.test(line)
+  typeof line === 'string' && /(^|[^&<>|])&(?=$|[\s;)}'"])|\b(nohup|setsid|disown|Start-Job|Start-Process)\b/im.test(line)
