@@ -4,6 +4,7 @@ import type { Translator } from '../../locales/translate.ts'
 import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
 import type { OpSummary } from '../../src/protocol/requests.ts'
 import { Gaps } from '../components/Gaps.tsx'
+import { GitMoves } from '../components/GitMoves.tsx'
 import { MarkerLine } from '../components/MarkerLine.tsx'
 import { OutcomeList } from '../components/OutcomeList.tsx'
 import { changedOutcomes, filesRestored } from '../state/rollback-flow.ts'
@@ -27,6 +28,7 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   // What an undone rollback did to the files is no longer so.
   const outcomes = op === undefined || op.undone ? [] : changedOutcomes(op)
   const gaps = op === undefined ? [] : shownGaps(op, store.shownPath)
+  const moves = op?.undone === false ? (op.gitMoves ?? []) : []
   const waiting = isLast && store.waitingPrompt.value !== undefined
   return (
     <MarkerLine
@@ -34,13 +36,14 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
       text={op?.target === undefined ? t('bar.plain', { turn: marker.turn }) : barText(op, t)}
       hero={isLast && store.empty.value ? { title: t('hero.title'), body: t('hero.body') } : undefined}
       details={
-        outcomes.length + gaps.length === 0
+        outcomes.length + gaps.length + moves.length === 0
           ? undefined
           : {
               label: t('bar.details'),
               content: (
                 <>
                   <Gaps gaps={gaps} t={t} />
+                  <GitMoves moves={moves} t={t} />
                   {outcomes.length > 0 && <OutcomeList outcomes={outcomes} t={t} shown={store.shownPath} />}
                 </>
               ),

@@ -11,6 +11,7 @@ import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
 import { idOf, readEvents } from '../dsh/session-log.ts'
 import type { RollbackDeps } from './deps.ts'
 import { draftRollback, lookAtAll, previewOf, type Draft } from './draft.ts'
+import { headNow } from './head-now.ts'
 import type { Operation } from './op-end.ts'
 import { runRollback, runUndo, settleOperation } from './operation.ts'
 import { makePlanBook } from './plan-book.ts'
@@ -120,7 +121,11 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       if (!session.ok) return session
       await deps.captured()
       const records = await readRecords(deps, session.value)
-      return records.ok ? ok(timelineOf(id, readEvents(session.value), records.value.ledger)) : records
+      if (!records.ok) return records
+      const { ledger } = records.value
+      const workspace = deps.workspaceOf(session.value)
+      const now = workspace === undefined || !ledger.brackets.some(({ head }) => head !== undefined) ? undefined : await headNow(workspace, deps.store.layout.indexes)
+      return ok(timelineOf(id, readEvents(session.value), ledger, now))
     },
 
     preview: async (id, turn, scope) => {

@@ -1,3 +1,4 @@
+import { gitMoves, type HeadNow, type MovedHead } from '../../src/checkpoint/git-move.ts'
 import type { Ledger, StandingOp } from '../../src/ledger/ledger.ts'
 import type { SessionId } from '../../src/ids.ts'
 import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
@@ -6,8 +7,8 @@ import type { LogEvent } from '../../src/turn/log-event.ts'
 import { readConversation, turnState } from '../../src/turn/rollback-target.ts'
 import { titleOf } from './draft.ts'
 
-/** The session as a list of turns, newest first, and its ops, newest first. */
-export function timelineOf(session: SessionId, events: readonly LogEvent[], ledger: Ledger): { turns: TurnRow[]; ops: OpSummary[] } {
+/** The session as a list of turns, newest first, and its ops, newest first. `now` is where HEAD is, when that is known. */
+export function timelineOf(session: SessionId, events: readonly LogEvent[], ledger: Ledger, now: HeadNow | undefined): { turns: TurnRow[]; ops: OpSummary[] } {
   const conversation = readConversation(events)
   const files = filesByTurn(ledger)
   const uncovered = uncoveredCommands(session, ledger)
@@ -21,7 +22,10 @@ export function timelineOf(session: SessionId, events: readonly LogEvent[], ledg
       commands: uncovered(turn).length,
       gaps: [...gaps.get(turn.startSeq) ?? []],
     })),
-    ops: ledger.ops.toReversed().map(summaryOf),
+    ops: ledger.ops.toReversed().map((op) => {
+      const moves = movesOf(op, ledger, now)
+      return { ...summaryOf(op), ...(moves.length === 0 ? {} : { gitMoves: [...moves] }) }
+    }),
   }
 }
 
@@ -33,6 +37,15 @@ export function summaryOf({ begin, done, undoneBy }: StandingOp): OpSummary {
     ...(begin.target === undefined ? {} : { target: begin.target }),
     ...(done.markerSeq === undefined ? {} : { markerSeq: done.markerSeq }),
   }
+}
+
+/** Git as a rollback of files found it. What happened since shows in where HEAD is now. */
+function movesOf({ begin, done }: StandingOp, { brackets }: Ledger, now: HeadNow | undefined): readonly MovedHead[] {
+  if (begin.target === undefined || begin.scope === 'conversation') return []
+  return gitMoves({
+    brackets: brackets.filter(({ atMs }) => atMs <= begin.atMs), startSeq: begin.target.startSeq, now,
+    hasKept: done.outcomes.some(({ result, reason }) => result === 'kept' && reason === 'git-moved'),
+  })
 }
 
 function filesByTurn(ledger: Ledger): ReadonlyMap<number, ReadonlySet<string>> {

@@ -45,6 +45,18 @@ export const TurnRowSchema = v.object({
 })
 export type TurnRow = v.InferOutput<typeof TurnRowSchema>
 
+/** `advice`: a git command that undoes the move; we never run it. Refs are short names, undefined when detached. */
+export const GitMoveSchema = v.object({
+  turn: turnNumber,
+  words: v.string(),
+  from: v.optional(v.string()),
+  to: v.optional(v.string()),
+  fromRef: v.optional(v.string()),
+  toRef: v.optional(v.string()),
+  advice: v.optional(v.string()),
+})
+export type GitMove = v.InferOutput<typeof GitMoveSchema>
+
 export const OpSummarySchema = v.object({
   op: OpIdSchema,
   act: v.picklist(['rollback', 'undo']),
@@ -53,6 +65,8 @@ export const OpSummarySchema = v.object({
   target: v.optional(v.object({ startSeq: count, number: turnNumber, withdrawn: v.array(turnNumber) })),
   /** What it could not vouch for. */
   gaps: v.array(GapSchema),
+  /** Moves of HEAD in the turns it withdrew, with what undoes them as things are now; not given in the reply to `outcome`. */
+  gitMoves: v.optional(v.array(GitMoveSchema)),
   markerSeq: v.optional(count),
   outcomes: v.array(OutcomeSchema),
   /** A later undo reversed it. */
@@ -86,18 +100,6 @@ export const PreviewRowSchema = v.object({
   turns: v.array(turnNumber),
 })
 export type PreviewRow = v.InferOutput<typeof PreviewRowSchema>
-
-/** `advice`: a git command that undoes the move; we never run it. Refs are short names, undefined when detached. */
-export const GitMoveSchema = v.object({
-  turn: turnNumber,
-  words: v.string(),
-  from: v.optional(v.string()),
-  to: v.optional(v.string()),
-  fromRef: v.optional(v.string()),
-  toRef: v.optional(v.string()),
-  advice: v.optional(v.string()),
-})
-export type GitMove = v.InferOutput<typeof GitMoveSchema>
 
 export const PreviewSchema = v.object({
   /** Hash of everything the preview rests on; a plan made from another state of the world is refused. */

@@ -1,12 +1,12 @@
 import { cleanup, fireEvent, render, screen, within } from '@testing-library/preact'
 import { signal } from '@preact/signals'
 import { act } from 'preact/test-utils'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { RollbackPanel } from '../../client/islands/RollbackPanel.tsx'
 import { TurnActions } from '../../client/islands/TurnActions.tsx'
 import type { RollbackStore } from '../../client/state/rollback-store.ts'
 import { failure } from '../../src/protocol/failure.ts'
-import type { OpSummary, Preview } from '../../src/protocol/requests.ts'
+import type { GitMove, OpSummary, Preview } from '../../src/protocol/requests.ts'
 import { fail, ok } from '../../src/result.ts'
 import {
   aConflict,
@@ -28,6 +28,9 @@ afterEach(() => {
   cleanup()
   document.body.replaceChildren()
 })
+
+// What was left to the next frame must not come when the document is gone.
+afterAll(() => new Promise(resolve => setTimeout(resolve, 120)))
 
 /** The dialog of turn 2, opened from a button outside of it. */
 async function open(script: Parameters<typeof scriptedRemote>[0], t = en) {
@@ -327,6 +330,126 @@ test('after an undo the result no longer says of a file that it is put back', as
   expect(text).toContain('2 turns left the conversation')
   expect(text).not.toContain('put back')
   expect(screen.queryByRole('listitem')).toBeNull()
+})
+
+const aMove = (more: Partial<GitMove> = {}): GitMove => ({
+  turn: 2, words: 'git switch main', from: 'a'.repeat(40), to: 'b'.repeat(40), fromRef: 'feature', toRef: 'main', ...more,
+})
+
+test('what git itself changed is a group of its own, kept by default, below what moved HEAD and how to take it back', async () => {
+  const { asked } = await openWell(
+    aPreview({
+      gitMoves: [aMove({ advice: 'git switch feature' })],
+      rows: [aConflict('src/a.ts', { conflict: 'git-moved', origin: 'shell' }), aConflict('b.txt'), aRow('c.txt', 'write')],
+    }),
+  )
+  const { textContent } = screen.getByRole('dialog')
+
+  expect(textContent).toContain('git switch main moved HEAD from feature (aaaaaaa) to main (bbbbbbb).')
+  expect(screen.getByText('git switch feature').tagName).toBe('CODE')
+  expect(textContent!.indexOf('git switch feature')).toBeLessThan(textContent!.indexOf('a.ts'))
+  const list = screen.getByRole('list', { name: 'Changed by git itself, kept unless you choose otherwise' })
+  expect(within(list).getAllByRole('listitem')).toHaveLength(1)
+  expect(within(rowOf('a.ts')).getByRole<HTMLInputElement>('radio', { name: 'Keep' }).checked).toBe(true)
+  await act(() => void fireEvent.click(within(rowOf('a.ts')).getByRole('radio', { name: 'Put back' })))
+  await press('Roll back 2 turns and 2 files')
+  expect(asked.find(({ endpoint }) => endpoint === 'plan')?.request['putBack']).toEqual(['/w/src/a.ts'])
+  // The way back is still to be taken when the rollback is done.
+  expect(screen.getByText('git switch feature')).toBeTruthy()
+})
+
+test('a move of HEAD without files is told too, and without advice where nothing is sure', async () => {
+  await openWell(aPreview({ rows: [], gitMoves: [aMove({ words: 'git checkout v1', fromRef: 'main' }), aMove({ fromRef: undefined })] }))
+  const { textContent } = screen.getByRole('dialog')
+
+  expect(textContent).toContain('git checkout v1 moved HEAD from main (aaaaaaa)')
+  expect(textContent).toContain('moved HEAD from aaaaaaa to main (bbbbbbb)')
+  expect(textContent).toContain('never rolled back')
+})
+
+test('of many moves the first are told and the rest is counted', async () => {
+  await openWell(aPreview({ gitMoves: Array.from({ length: 8 }, (_, at) => aMove({ words: `git commit -m ${at}`, ...(at === 7 && { advice: 'git reset aaa' }) })) }))
+  const { textContent } = screen.getByRole('dialog')
+
+  expect(textContent!.match(/moved HEAD/g)).toHaveLength(3)
+  expect(textContent).toContain('and 5 more')
+  expect(textContent).toContain('git reset aaa')
+})
+
+test('field 40: a file that another session changed says so', async () => {
+  await openWell(aPreview({ rows: [aConflict('s.txt', { conflict: 'other-session' })] }))
+
+  expect(rowOf('s.txt').textContent).toContain('Another session in this workspace changed it too')
+})
+
+test('a row that commands changed tells which, whole in its title', async () => {
+  const long = `sed -i ${'x'.repeat(70)} a.txt`
+  await openWell(
+    aPreview({
+      rows: [
+        aRow('a.txt', 'write', { origin: 'shell', commands: [long, 'npm run format'] }),
+        aRow('b.txt', 'write', { origin: 'shell' }),
+        aRow('c.txt', 'write'),
+      ],
+    }),
+  )
+
+  expect(rowOf('a.txt').textContent).toContain(`changed while ${long} npm run format ran`)
+  expect(screen.getByTitle(long).tagName).toBe('CODE')
+  expect(rowOf('b.txt').textContent).toContain('changed while a command ran')
+  expect(rowOf('c.txt').textContent).toBe('c.txtrestore')
+})
+
+test('an edit that was found outside of the session is called that, not an edit of the reader', async () => {
+  await openWell(
+    aPreview({
+      rows: [
+        aConflict('a.txt', { conflict: 'edited-between', isOutside: true }),
+        aConflict('b.txt', { isOutside: true }),
+        aConflict('c.txt', { conflict: 'other-session', isOutside: true }),
+      ],
+    }),
+  )
+
+  expect(rowOf('a.txt').textContent).toContain('made outside of this session, between two changes')
+  expect(rowOf('b.txt').textContent).toContain('Edited outside of this session since')
+  expect(rowOf('c.txt').textContent).toContain('Another session')
+})
+
+test('a file that cannot be put back is said once, where it stands with its reason, and before what is put back', async () => {
+  await openWell(
+    aPreview({
+      rows: [aRow('a.txt', 'write'), aRow('big.bin', 'skip', { skip: 'too-large' })],
+      gaps: [{ reason: 'too-large', count: 1, names: ['big.bin'] }],
+    }),
+    anOp({ outcomes: [{ path: '/w/a.txt', result: 'restored', action: 'write' }, { path: '/w/big.bin', result: 'skipped', reason: 'too-large' }] }),
+  )
+  const before = screen.getByRole('dialog').textContent!
+
+  expect(screen.queryByText('Not covered')).toBeNull()
+  expect(before.indexOf('big.bin')).toBeLessThan(before.indexOf('a.txt'))
+  await press(/^Roll back 2 turns/)
+
+  expect(screen.queryByText('Not covered')).toBeNull()
+  expect(rowOf('big.bin').textContent).toContain('Too large')
+})
+
+test('a file whose gap is not its row’s reason is still named as not covered', async () => {
+  await openWell(
+    aPreview({ rows: [aConflict('grown.bin', { conflict: 'cut-off' })], gaps: [{ reason: 'too-large', count: 1, names: ['grown.bin'] }] }),
+  )
+
+  expect(screen.getByText('Not covered').closest('section')!.textContent).toContain('grown.bin')
+})
+
+test('where commands ran, one quiet line says what is never looked at', async () => {
+  await openWell(aPreview({ hasCommands: true }))
+
+  expect(screen.getByText(/^Files that git ignores/).tagName).toBe('P')
+  expect(screen.queryByText('Not covered')).toBeNull()
+  cleanup()
+  await openWell(aPreview())
+  expect(screen.queryByText(/^Files that git ignores/)).toBeNull()
 })
 
 test('the second click of a double click on the primary button finds the leaving one, and the result can be scrolled with the keys', async () => {

@@ -170,3 +170,28 @@ test('a key with quotes or backslashes stays one string', () => {
 test('no rules without anything to hide', () => {
   expect(hiddenCss('s1', { keys: [], turns: [] })).toBe('')
 })
+
+test('tells in its details what moved git and how that is taken back, until it is undone', async () => {
+  const gitMoves = [{ turn: 2, words: 'git switch main', from: 'a'.repeat(40), to: 'b'.repeat(40), fromRef: 'side', toRef: 'main', advice: 'git switch side' }]
+  await bar([anOp({ outcomes: [], gitMoves })])
+
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Details' })))
+
+  expect(screen.getByText('git switch side')).toBeTruthy()
+  cleanup()
+  await bar([anOp({ outcomes: [], gitMoves, undone: true })])
+  expect(screen.queryByRole('button', { name: 'Details' })).toBeNull()
+})
+
+test('a skipped file stands in the list with its reason and not among the gaps as well', async () => {
+  await bar([anOp({
+    outcomes: [{ path: '/w/d/big.bin', result: 'skipped', reason: 'too-large' }],
+    gaps: [{ reason: 'too-large', count: 2, names: ['/w/d/big.bin', '/w/d/other.bin'] }],
+  })])
+
+  expect(screen.getByRole('note').textContent).toContain('2 large files not covered')
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Details' })))
+
+  expect(screen.getAllByText(/big\.bin/)).toHaveLength(1)
+  expect(screen.getByText('d/other.bin')).toBeTruthy()
+})

@@ -157,6 +157,10 @@ describe('a command that moved HEAD', () => {
     expect(text).toContain(lines)
     expect(text).toContain('Kept, changed by git when a command moved HEAD: a.txt, b.txt')
     expect(git(world, 'reflog')).toBe(before)
+    const opOf = async () => (await chat.host.ask('timeline', { sessionId: chat.id })).value.ops[0]
+    expect((await opOf()).gitMoves).toMatchObject([{ words: 'git switch -q side', advice: 'git switch main' }])
+    git(world, 'switch', '-q', 'main')
+    expect((await opOf()).gitMoves[0]).not.toHaveProperty('advice')
   })
 
   it('is no move of the turns after it', async () => {
