@@ -57,7 +57,7 @@ async function afterInFolder(deps: LookDeps, before: Before, first: Walk): Promi
 }
 
 /** What is on another file system is not looked into; that its top is another one than before tells of a change there. */
-const changedMounts = (first: Walk, second: Walk): Seen[] => [...first.mounts].filter(([path, print]) => {
+export const changedMounts = (first: Walk, second: Walk): Seen[] => [...first.mounts].filter(([path, print]) => {
   const now = second.mounts.get(path)
   return now === undefined || !sameFingerprint(print, now)
 }).map(([path]) => ({ path, before: unknown('not-saved'), after: unknown('not-saved'), absentFolders: [], byGit: false }))

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, lutimesSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, lutimesSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -77,7 +77,7 @@ describe.each(kinds)('a command in %s', (_name, prepare) => {
     const { rows, gaps } = await previewOf(chat, 1)
     await chat.command('/rollback 1')
 
-    expect(gaps).toEqual([{ reason: 'too-large', count: 3, names: expect.arrayContaining(['big.bin', 'new.bin', 'old.bin'].map(file => join(world.ws, file))) }])
+    expect(gaps).toEqual([{ reason: 'too-large', count: 3, names: expect.arrayContaining(['big.bin', 'new.bin', 'old.bin']) }])
     expect(rows.filter(({ shown }) => shown !== 'a.txt').every(({ action }) => action === 'skip')).toBe(true)
     expect(world.bytes('big.bin')).toHaveLength(2000)
     expect(world.bytes('new.bin')).toHaveLength(4000)
@@ -162,7 +162,7 @@ describe.each(kinds)('a command in %s', (_name, prepare) => {
     expect(filesOf(world)).toEqual({ 'a.txt': '1', 'b.txt': '1' })
   })
 
-  it('in the background is named as one that went on', async () => {
+  it('in the background is seen when it ends, and not taken back by default', async () => {
     const world = aWorld({ 'a.txt': '1' })
     prepare(world)
     const chat = await opened(world)
@@ -171,7 +171,8 @@ describe.each(kinds)('a command in %s', (_name, prepare) => {
     await expect.poll(() => world.read('a.txt'), { timeout: 5000 }).toBe('2\n')
     await chat.agent.whenIdle()
 
-    await expect.poll(async () => (await previewOf(chat, 1))?.gaps, { timeout: 5000 }).toEqual([{ reason: 'job-running', count: 1, names: ['sleep 0.3; echo 2 > a.txt'] }])
+    await expect.poll(() => rowsOf(chat, 1), { timeout: 5000 }).toEqual(['keep a.txt'])
+    expect((await previewOf(chat, 1)).gaps).toEqual([])
   })
 
   it('of two sessions at once: what changed meanwhile is kept by default', async () => {
@@ -261,6 +262,60 @@ describe.each(kinds)('a command in %s', (_name, prepare) => {
 
     expect(world.read('a.txt')).toBe('1')
     expect(statSync(join(world.ws, 'pipe')).isFIFO()).toBe(true)
+  })
+
+  it('that makes, removes and moves folders with nothing in them: all are as before, with their modes', async () => {
+    const world = aWorld({ 'a.txt': '1', 'd/x.txt': 'x' })
+    for (const folder of ['empty', 'moved', 'd/inner/most']) mkdirSync(join(world.ws, folder), { recursive: true })
+    chmodSync(join(world.ws, 'empty'), 0o700)
+    prepare(world)
+    const start = filesOf(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('mkdir -p n/e/w; rmdir empty; mv moved elsewhere; rm -r d'))
+
+    expect((await previewOf(chat, 1)).gaps).toEqual([])
+    await chat.command('/rollback 1')
+
+    expect(filesOf(world)).toEqual(start)
+    expect(statSync(join(world.ws, 'empty')).mode & 0o777).toBe(0o700)
+  })
+
+  it('that makes a folder somebody then uses leaves that folder', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    prepare(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('mkdir -p n/e'))
+    world.write('n/e/mine.txt', 'mine')
+
+    await chat.command('/rollback 1')
+
+    expect(world.read('n/e/mine.txt')).toBe('mine')
+  })
+
+  it('that removes, replaces or opens up a private file: it is private again', async () => {
+    const names = ['removed.key', 'replaced.key', 'opened.key']
+    const world = aWorld(Object.fromEntries(names.map(file => [file, 'secret'])))
+    for (const file of names) chmodSync(join(world.ws, file), 0o600)
+    prepare(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('rm removed.key; echo new > t; mv t replaced.key; chmod 640 opened.key'))
+
+    expect(await rowsOf(chat, 1)).toEqual(['write opened.key', 'recreate removed.key', 'write replaced.key'])
+    await chat.command('/rollback 1')
+
+    expect(names.map(file => [world.read(file), statSync(join(world.ws, file)).mode & 0o777])).toEqual(names.map(() => ['secret', 0o600]))
+  })
+
+  it('that removes a pipe names it', async () => {
+    const world = aWorld({ 'a.txt': '1' })
+    execFileSync('mkfifo', [join(world.ws, 'pipe')])
+    prepare(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('rm pipe'))
+
+    expect(await rowsOf(chat, 1)).toEqual(['skip pipe'])
+    await chat.command('/rollback 1')
+    expect(world.exists('pipe')).toBe(false)
   })
 
   it('field 33: that uses names in other scripts, with blanks and line breaks', async () => {
@@ -466,6 +521,37 @@ describe('a command of git itself', () => {
     await chat.command('/rollback 1')
 
     expect(at.read('u/x.txt')).toBe('x')
+  })
+})
+
+describe('a command in a repository that keeps files in another form', () => {
+  it('by line ends: the very bytes are back, also where the command changed the rules', async () => {
+    const world = aWorld({ '.gitattributes': '*.bat text eol=crlf\n', 'a.bat': 'one\r\ntwo\r\n', 'b.bat': 'b\r\n' })
+    commitAll(world.ws)
+    const start = filesOf(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('sed -i s/one/1/ a.bat; rm b.bat; : > .gitattributes'))
+
+    expect((await previewOf(chat, 1)).gaps).toEqual([])
+    await chat.command('/rollback 1')
+
+    expect(filesOf(world)).toEqual(start)
+  })
+
+  it('by a filter: the very bytes are back, and the filter is not run by us', async () => {
+    const world = aWorld({ '.gitattributes': '*.bin filter=short\n', 'a.bin': 'long content\n' })
+    git(world.ws, 'init', '-q', '-b', 'main')
+    const marker = join(world.home, 'ran')
+    git(world.ws, 'config', 'filter.short.clean', `touch ${marker}; cut -c -4`)
+    commitAll(world.ws)
+    rmSync(marker)
+    const chat = await opened(world)
+    await chat.turn('first', runs('rm a.bin'))
+
+    await chat.command('/rollback 1')
+
+    expect(world.read('a.bin')).toBe('long content\n')
+    expect(existsSync(marker)).toBe(false)
   })
 })
 
