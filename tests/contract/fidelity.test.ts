@@ -220,6 +220,48 @@ describe('a turn that the user stops', () => {
   })
 })
 
+describe('a program of the code mode', () => {
+  const program = (code: string): Step => tool('run_code', { code, description: 'Change files' })
+  const bash = (command: string): string => `await tools.bash(${JSON.stringify({ command, description: 'Run a command' })})`
+
+  it('that runs commands and writes files in turns goes back to the bytes and modes before it', async () => {
+    const world = aWorld({ 'a.txt': '0', 'gone.txt': 'g', 'd/x.txt': 'x' })
+    world.write('b.bin', binary, 0o750)
+    const before = world.tree()
+    const chat = await opened(world, { tools: 'code' })
+    await chat.turn('first', program(`
+      ${bash('rm gone.txt; printf 1 > b.bin; chmod 600 b.bin')}
+      await tools.read({ file_path: 'a.txt' }); await tools.edit({ file_path: 'a.txt', old_string: '0', new_string: '1' })
+      ${bash('echo 2 >> a.txt; mv d e')}
+      await tools.write({ file_path: 'gone.txt', content: 'again' })
+      ${bash('rm a.txt')}`))
+    expect(world.tree()).toMatchObject({ 'b.bin': '1', 'gone.txt': 'again', 'e/x.txt': 'x' })
+
+    expect((await previewOf(chat, 1)).gaps).toEqual([])
+    await chat.command('/rollback 1')
+
+    expect(world.tree()).toEqual(before)
+    expect(statSync(join(world.ws, 'b.bin')).mode & 0o7777).toBe(0o750)
+  })
+
+  it('that fails halfway, and whose inner calls fail, is taken back as far as it came', async () => {
+    const world = aWorld({ 'a.txt': '0', 'b.txt': '0' })
+    const chat = await opened(world, { tools: 'code' })
+    await chat.turn('first', program(`
+      ${bash('echo 1 > a.txt; exit 3')}
+      await tools.edit({ file_path: 'b.txt', old_string: 'not there', new_string: 'x' }).catch(() => {})
+      await tools.write({ file_path: 'n.txt', content: 'n' })
+      throw new Error('halfway')
+      await tools.write({ file_path: 'never.txt', content: 'n' })`))
+    expect(world.tree()).toEqual({ 'a.txt': '1\n', 'b.txt': '0', 'n.txt': 'n' })
+
+    expect(await previewOf(chat, 1)).toMatchObject({ gaps: [] })
+    await chat.command('/rollback 1')
+
+    expect(world.tree()).toEqual({ 'a.txt': '0', 'b.txt': '0' })
+  })
+})
+
 describe('agents that write one path at the same time', () => {
   /** Holds the edits of one session between our look and the write. */
   function gate(chat: Chat) {
@@ -347,6 +389,27 @@ describe('a file with several names (hard links)', () => {
     await chat.command('/rollback 1')
 
     expect(world.tree()).toEqual({ 'a.txt': 'old', 'mine.txt': 'new' })
+  })
+})
+
+describe('names that only a command can make', () => {
+  it.each([
+    ['255 bytes', 'n'.repeat(255)],
+    ['255 bytes, most of them in characters of three', `${'漢'.repeat(84)}abc`],
+    ['characters of four bytes where a shortened name is cut', `a${'😀'.repeat(60)}`],
+  ])('of %s: one that was there is back, one that was made is gone', async (_what, name) => {
+    const world = aWorld({ [`old/${name}`]: 'o' })
+    mkdirSync(join(world.ws, 'new'))
+    const chat = await opened(world)
+    await chat.turn('first', runs('for f in old/*; do cp "$f" new/; echo changed > "$f"; done'))
+    expect(world.read(`new/${name}`)).toBe('o')
+    await chat.turn('second', runs('rm old/*'))
+
+    await chat.command('/rollback 2')
+    expect(world.read(`old/${name}`)).toBe('changed\n')
+    await chat.command('/rollback 1')
+
+    expect(world.tree()).toEqual({ old: 'folder', [`old/${name}`]: 'o', new: 'folder' })
   })
 })
 
