@@ -83,6 +83,7 @@ export function FileList({ rows, putBack, changed, t, onChoose }: FileListProps)
 
 /** Why a row is not simply put back, or how it came about. */
 function Why({ row, t }: { readonly row: PreviewRow; readonly t: Translator }) {
+  if (row.skip !== undefined) return <span class={css.why}>{reasonText(row.skip, t)}</span>
   if (row.conflict !== undefined) {
     const outside = `files.conflict.${row.conflict}.outside`
     const key = row.isOutside === true && hasText(outside) ? outside : (`files.conflict.${row.conflict}` as const)
@@ -92,7 +93,6 @@ function Why({ row, t }: { readonly row: PreviewRow; readonly t: Translator }) {
       </span>
     )
   }
-  if (row.skip !== undefined) return <span class={css.why}>{reasonText(row.skip, t)}</span>
   if (row.origin === 'tool') return null
   return (
     <span class={css.story}>

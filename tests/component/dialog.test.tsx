@@ -434,6 +434,13 @@ test('a file that cannot be put back is said once, where it stands with its reas
   expect(rowOf('big.bin').textContent).toContain('Too large')
 })
 
+test('a file that cannot be put back says why it cannot, not what else is in doubt', async () => {
+  await openWell(aPreview({ rows: [aRow('big.bin', 'skip', { skip: 'too-large', conflict: 'cut-off' })] }))
+
+  expect(rowOf('big.bin').textContent).toContain('Too large')
+  expect(rowOf('big.bin').textContent).not.toContain('The host stopped')
+})
+
 test('a file whose gap is not its row’s reason is still named as not covered', async () => {
   await openWell(
     aPreview({ rows: [aConflict('grown.bin', { conflict: 'cut-off' })], gaps: [{ reason: 'too-large', count: 1, names: ['grown.bin'] }] }),
