@@ -207,7 +207,7 @@ describe('a store on a disk that fills up', () => {
     expect(storeBytes(world)).toBe(before)
     expect(chat.host.complaints).toEqual([expect.stringContaining(code)])
     expect((await chat.host.ask('hello', {})).value.problems).toMatchObject([{ contract: 'store', detail: expect.stringContaining(code) }])
-  })
+  }, 90_000)
 })
 
 describe('git that fails', () => {
