@@ -96,6 +96,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
   })
   ctx.effect(() => async () => {
+    await health.contain('capture at the end', capture.dispose)()
     await brackets.dispose()
     await store.close()
   }, 'turnback: store')

@@ -72,6 +72,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
   const sites = new Map<string, Site>()
   const open = new Map<string, OpenBracket>()
   let serial = 0
+  let isDisposed = false
 
   /** Broken, too old or refused: the workspace is looked at as a plain folder. */
   const treeOf = async (folder: string): Promise<GitTree | undefined> => {
@@ -127,6 +128,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
   }
 
   const settle = async (): Promise<void> => {
+    if (isDisposed) return
     await Promise.all([...sites.values()].map(site => inTurn(site, async () => {
       const isDue = [...site.running.values()].some(running => running.writer.kind !== 'job' || isOver(deps.background, running))
       if (isDue) await lookLateIn(site, 'settle')
@@ -220,6 +222,8 @@ export function makeBrackets(deps: BracketDeps): Brackets {
     },
 
     dispose: async () => {
+      // What still goes on is lost with us: its last entry says that it does, which is a gap.
+      isDisposed = true
       await Promise.allSettled([...sites.values()].map(({ tail }) => tail))
       await Promise.allSettled([...trees].map(closeGitTree))
     },

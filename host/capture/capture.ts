@@ -49,6 +49,8 @@ export interface Capture {
   afterTurn(session: ForeignSession): Promise<void>
   /** Resolves when everything asked for so far is on disk, and when this session's paths were looked at once more. */
   settled(session?: ForeignSession): Promise<void>
+  /** Before the store is closed: ends what nobody waits for, and waits for the rest. */
+  dispose(): Promise<void>
 }
 
 interface OpenLook {
@@ -245,6 +247,11 @@ export function makeCapture(deps: CaptureDeps): Capture {
     settled: async (session) => {
       await Promise.allSettled([...running])
       await (session === undefined ? deps.brackets.settle() : lookAround(session))
+      await flush()
+    },
+    dispose: async () => {
+      watch.stop()
+      await Promise.allSettled([...running])
       await flush()
     },
   }

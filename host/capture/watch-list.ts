@@ -37,6 +37,8 @@ export interface WatchDeps {
 export interface WatchList {
   /** Ends after about `maxMs`, at the latest; what was not looked at then comes first the next time. Reads no folder. */
   check(root: ForeignSession, maxMs: number): Promise<void>
+  /** Ends the checks under way at the next path, and every later one at once. */
+  stop(): void
 }
 
 /** What the journal says of one session's paths, as far as `position`. */
@@ -54,12 +56,13 @@ export function makeWatchList(deps: WatchDeps): WatchList {
   const sessions = new WeakMap<ForeignSession, Watched>()
   /** Shared: it holds fingerprints with digests, and no bytes. */
   const cache = makeStateCache({ maxPaths: MAX_PATHS * 5 })
+  let isStopped = false
 
   const check = async (root: ForeignSession, watched: Watched, maxMs: number): Promise<void> => {
     const untilMs = performance.now() + maxMs
     const activity = deps.activity(root)
     // Its own look sees what a call does; a path in the middle of one is in a state of nobody's yet.
-    if (activity === Infinity || !await catchUp(deps.journalOf(root), watched)) return
+    if (isStopped || activity === Infinity || !await catchUp(deps.journalOf(root), watched)) return
     const all = [...watched.states.keys()].filter(path => !path.startsWith(`${deps.dshHome}/`))
     const from = watched.cursor < all.length ? watched.cursor : 0
     const paths = [...all.slice(from), ...all.slice(0, from)].slice(0, MAX_PATHS)
@@ -72,7 +75,7 @@ export function makeWatchList(deps: WatchDeps): WatchList {
       for (const [index, path] of some.entries()) {
         const state = states[index] ?? await readNow(path, (bytes) => { bytesRead += bytes })
         if (!differs(watched.states.get(path)!, state)) continue
-        if (deps.activity(root) !== activity || !await note(root, watched, path)) return
+        if (isStopped || deps.activity(root) !== activity || !await note(root, watched, path)) return
       }
       await setImmediate()
     }
@@ -92,7 +95,7 @@ export function makeWatchList(deps: WatchDeps): WatchList {
   const note = async (root: ForeignSession, watched: Watched, path: string): Promise<boolean> => {
     const activity = deps.activity(root)
     const { state, bytes } = await isReachable(path) ? await observePath(path, { maxBytes: deps.maxFileBytes }) : { state: unknown('behind-link') }
-    if (!differs(watched.states.get(path)!, state) || deps.activity(root) !== activity) return true
+    if (isStopped || !differs(watched.states.get(path)!, state) || deps.activity(root) !== activity) return true
     const blobs = state.kind === 'file' && bytes !== undefined ? [{ digest: state.digest, bytes }] : []
     const stored = await deps.journalOf(root).append({ entries: [{ kind: 'outside', path, state, atMs: deps.now() }], blobs, sync: 'later' })
     if (!stored.ok) {
@@ -105,6 +108,7 @@ export function makeWatchList(deps: WatchDeps): WatchList {
   }
 
   return {
+    stop: () => { isStopped = true },
     check: (root, maxMs) => {
       const watched = sessions.get(root) ?? { position: 0, states: new Map(), befores: new Map(), ops: new Map(), cursor: 0, tail: Promise.resolve() }
       sessions.set(root, watched)

@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Preview } from '../../src/protocol/requests.ts'
 import { aWorld, edits, runs, writes, type Chat, type Host, type World } from '../support/in-process-host.ts'
@@ -259,8 +261,8 @@ describe('shells that outlive their call', () => {
   it('a persistent shell: what it was told to leave running is seen later, and stays a gap', async () => {
     const world = aWorld({ 'a.txt': '1' })
     const chat = await persistent(world)
-    await chat.turn('first', runs('echo 1 > at-once.txt; (until [ -e go ]; do sleep 0.02; done; echo 2 > a.txt; rm go; touch done) &'))
-    world.write('go', '')
+    await chat.turn('first', runs(`echo 1 > at-once.txt; (until [ -e ${world.home}/go ]; do sleep 0.02; done; echo 2 > a.txt; touch done) &`))
+    writeFileSync(join(world.home, 'go'), '')
     await expect.poll(() => world.exists('done'), { timeout: 10_000 }).toBe(true)
 
     const preview = await previewOf(chat, 1)
