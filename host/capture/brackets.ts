@@ -45,8 +45,8 @@ export interface Brackets {
   close(exec: ForeignExecution, writer: Writer | undefined): Promise<boolean>
   /** True while a command of this session or of a subagent is looked at. */
   isOpen(root: ForeignSession): boolean
-  /** Looks again where something that went on has ended, or has no end that anybody would tell. */
-  settle(): Promise<void>
+  /** Looks again where something that went on has ended, or has no end that anybody would tell, or is `root`'s. */
+  settle(root?: ForeignSession): Promise<void>
   /** The path is in this state by nobody's call; what goes on in the background is not booked with it. */
   noteOutside(root: ForeignSession, path: string, state: FileState): void
   /** Removes the private copies of git indexes. */
@@ -127,10 +127,11 @@ export function makeBrackets(deps: BracketDeps): Brackets {
     }
   }
 
-  const settle = async (): Promise<void> => {
+  const settle = async (root?: ForeignSession): Promise<void> => {
     if (isDisposed) return
     await Promise.all([...sites.values()].map(site => inTurn(site, async () => {
-      const isDue = [...site.running.values()].some(running => running.writer.kind !== 'job' || isOver(deps.background, running))
+      const isDue = [...site.running.values()].some(running =>
+        running.writer.kind !== 'job' || running.booking.root === root || isOver(deps.background, running))
       if (isDue) await lookLateIn(site, 'settle')
     })))
   }

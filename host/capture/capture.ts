@@ -205,9 +205,9 @@ export function makeCapture(deps: CaptureDeps): Capture {
     }
   }
 
-  /** First what was left running, whose changes are then no surprise. */
+  /** First what was left running: while something is, a change in the workspace may be its own, and is shared with it. */
   const lookAround = async (root: ForeignSession): Promise<void> => {
-    await deps.brackets.settle()
+    await deps.brackets.settle(root)
     await watch.check(root, WATCH_MS)
   }
 

@@ -26,12 +26,6 @@ vi.mock(import('../../host/capture/workspace-look.ts'), async (load) => {
   }
 })
 
-async function looksOf(work: () => Promise<unknown>): Promise<{ before: number; after: number }> {
-  const { before, after: afterwards } = looks
-  await work()
-  return { before: looks.before - before, after: looks.after - afterwards }
-}
-
 const git = (folder: string, ...args: string[]): void => {
   execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@t', '-c', 'init.defaultBranch=main', ...args], { cwd: folder })
 }
@@ -48,8 +42,10 @@ const kinds: readonly (readonly [string, (world: World) => void])[] = [
 const opened = async (world: World): Promise<Chat> => (await world.start()).open()
 const previewOf = async (chat: Chat, turn: number): Promise<Preview> => (await chat.host.ask('preview', { sessionId: chat.id, turn })).value
 const inBackground = (command: string): Step => ({ tools: [['bash', { command, description: 'Go on', run_in_background: true }]] })
-/** Waits for a file that the workspace does not have yet; `touch` it to let the command go on. */
-const after = (file: string, command: string): Step => inBackground(`until [ -e ${file} ]; do sleep 0.02; done; ${command}`)
+/** A shell line that waits until the test says so, by a file beside the workspace. */
+const until = (world: World, sign: string): string => `until [ -e ${world.home}/${sign} ]; do sleep 0.02; done`
+const say = (world: World, sign: string): void => { writeFileSync(join(world.home, sign), '') }
+const after = (world: World, sign: string, command: string): Step => inBackground(`${until(world, sign)}; ${command}`)
 
 const jobs = (chat: Chat): readonly string[] => chat.host.ctx.get('jobs').list(chat.agent).map((job: { status: string }) => job.status)
 const jobsEnded = async (chat: Chat): Promise<void> => {
@@ -64,28 +60,28 @@ describe.each(kinds)('a command that goes on in the background, in %s', (_name, 
     const world = aWorld({ 'a.txt': '1', 'b.txt': '1' })
     prepare(world)
     const chat = await opened(world)
-    await chat.turn('first', after('go', 'echo 2 > a.txt; rm b.txt; echo n > n.txt'))
+    await chat.turn('first', after(world, 'go', 'echo 2 > a.txt; rm b.txt; echo n > n.txt'))
     expect(await endings(world, chat)).toEqual([[1, 'running']])
-    world.write('go', '')
+    say(world, 'go')
     await jobsEnded(chat)
 
     const preview = await previewOf(chat, 1)
 
     expect(rowsOf(preview)).toEqual([
-      ['a.txt', 'keep', 'shared'], ['b.txt', 'keep', 'shared'], ['go', 'keep', 'shared'], ['n.txt', 'keep', 'shared'],
+      ['a.txt', 'keep', 'shared'], ['b.txt', 'keep', 'shared'], ['n.txt', 'keep', 'shared'],
     ])
-    expect(preview.rows.map(({ turns }) => turns)).toEqual([[1], [1], [1], [1]])
+    expect(preview.rows.map(({ turns }) => turns)).toEqual([[1], [1], [1]])
     expect(preview.gaps).toEqual([])
     expect(await endings(world, chat)).toEqual([[1, 'running'], [1, 'ended']])
-    expect((await journalOf(world, chat, 'change')).map(({ doubt }) => doubt)).toEqual(['late', 'late', 'late', 'late'])
+    expect((await journalOf(world, chat, 'change')).map(({ doubt }) => doubt)).toEqual(['late', 'late', 'late'])
   })
 
   it('has its bytes from before stored: what it destroyed comes back when the person wants it', async () => {
     const world = aWorld({ 'a.txt': 'precious' })
     prepare(world)
     const chat = await opened(world)
-    await chat.turn('first', after('go', 'echo gone > a.txt; rm go'))
-    world.write('go', '')
+    await chat.turn('first', after(world, 'go', 'echo gone > a.txt'))
+    say(world, 'go')
     await jobsEnded(chat)
     const { token, rows } = await previewOf(chat, 1)
     expect(rows.map(({ shown }) => shown)).toEqual(['a.txt'])
@@ -100,8 +96,8 @@ describe.each(kinds)('a command that goes on in the background, in %s', (_name, 
     const world = aWorld({ 'a.txt': '1' })
     prepare(world)
     const chat = await opened(world)
-    await chat.turn('first', inBackground('echo 2 > a.txt; touch up; until [ -e go ]; do sleep 0.02; done; echo 3 > a.txt; rm go up'), runs('until [ -e up ]; do sleep 0.02; done'))
-    world.write('go', '')
+    await chat.turn('first', inBackground(`echo 2 > a.txt; touch up; ${until(world, 'go')}; echo 3 > a.txt; rm up`), runs('until [ -e up ]; do sleep 0.02; done'))
+    say(world, 'go')
     await jobsEnded(chat)
 
     await previewOf(chat, 1)
@@ -117,12 +113,12 @@ describe.each(kinds)('a command that goes on in the background, in %s', (_name, 
     const world = aWorld({ 'a.txt': '1', 'b.txt': '1', 'c.txt': '1' })
     prepare(world)
     const chat = await opened(world)
-    await chat.turn('first', after('go', 'echo 2 > a.txt; touch done; until [ -e on ]; do sleep 0.02; done; echo 2 > c.txt'))
-    world.write('go', '')
+    await chat.turn('first', after(world, 'go', 'echo 2 > a.txt; touch done; ' + until(world, 'on') + '; echo 2 > c.txt'))
+    say(world, 'go')
     await expect.poll(() => world.exists('done')).toBe(true)
     await chat.turn('second', runs('echo 2 > b.txt'))
     expect(await endings(world, chat)).toEqual([[1, 'running'], [1, 'cut'], [2, undefined]])
-    world.write('on', '')
+    say(world, 'on')
     await jobsEnded(chat)
 
     const turnsOf = async (turn: number) => Object.fromEntries((await previewOf(chat, turn)).rows.map(({ shown, turns, action }) => [shown, [...turns, action]]))
@@ -137,7 +133,7 @@ describe.each(kinds)('a command that goes on in the background, in %s', (_name, 
     const world = aWorld({ 'a.txt': '1' })
     prepare(world)
     const chat = await opened(world)
-    await chat.turn('first', after('go', 'echo 2 > a.txt; touch done'), runs('touch go; until [ -e done ]; do sleep 0.02; done'))
+    await chat.turn('first', after(world, 'go', 'echo 2 > a.txt; touch done'), runs(`touch ${world.home}/go; until [ -e done ]; do sleep 0.02; done`))
     await jobsEnded(chat)
     await previewOf(chat, 1)
 
@@ -151,11 +147,11 @@ describe.each(kinds)('a command that goes on in the background, in %s', (_name, 
     const host = await world.start()
     const [chat, other] = [await host.open('mine'), await host.open('other')]
     await other.turn('first', ...edits('z.txt', '1', '2'))
-    await chat.turn('first', after('go', 'rm go'))
+    await chat.turn('first', after(world, 'go', 'true'))
     await chat.turn('second', ...edits('a.txt', '1', '2'))
     expect((await other.command('/rollback 1')).kind).toBe('success')
     expect(world.read('z.txt')).toBe('1')
-    world.write('go', '')
+    say(world, 'go')
     await jobsEnded(chat)
 
     expect(rowsOf(await previewOf(chat, 1))).toEqual([['a.txt', 'write', undefined]])
@@ -167,19 +163,19 @@ describe('background work and its end', () => {
   it('that was lost with the host stays a gap', async () => {
     const world = aWorld()
     const first = await world.start()
-    await (await first.open()).turn('first', after('go', 'true'))
+    await (await first.open()).turn('first', after(world, 'go', 'true'))
     await first.stop()
     const chat = await opened(world)
 
-    expect((await previewOf(chat, 1)).gaps).toEqual([{ reason: 'job-running', count: 1, names: [expect.stringContaining('until [ -e go ]')] }])
+    expect((await previewOf(chat, 1)).gaps).toEqual([{ reason: 'job-running', count: 1, names: [expect.stringContaining('until [ -e /')] }])
   })
 
   it('is found by the list of jobs where the host tells of no end', async () => {
     const world = aWorld({ 'a.txt': '1' })
     const host = await world.start({ before: ctx => silence(ctx) })
     const chat = await host.open()
-    await chat.turn('first', after('go', 'echo 2 > a.txt; rm go'))
-    world.write('go', '')
+    await chat.turn('first', after(world, 'go', 'echo 2 > a.txt'))
+    say(world, 'go')
     await jobsEnded(chat)
 
     expect(rowsOf(await previewOf(chat, 1))).toEqual([['a.txt', 'keep', 'shared']])
@@ -189,9 +185,9 @@ describe('background work and its end', () => {
   it('of two jobs is booked on the newer one, and both are ended', async () => {
     const world = aWorld({ 'a.txt': '1' })
     const chat = await opened(world)
-    await chat.turn('first', after('go', 'true'))
-    await chat.turn('second', after('go', 'echo 2 > a.txt'))
-    world.write('go', '')
+    await chat.turn('first', after(world, 'go', 'true'))
+    await chat.turn('second', after(world, 'go', 'echo 2 > a.txt'))
+    say(world, 'go')
     await jobsEnded(chat)
 
     await previewOf(chat, 1)
@@ -200,28 +196,37 @@ describe('background work and its end', () => {
     expect((await previewOf(chat, 1)).gaps).toEqual([])
   })
 
-  it('costs one look per command however many jobs go on, and none when they are over', async () => {
+  it('costs the same looks however many jobs go on, and none when they are over', async () => {
+    const looksOf = async (work: () => Promise<unknown>): Promise<typeof looks> => {
+      const start = { ...looks }
+      await work()
+      // The list of turns waits for what the end of the turn has asked for.
+      await chat.host.ask('timeline', { sessionId: chat.id })
+      return { ...looks, before: looks.before - start.before, after: looks.after - start.after }
+    }
     const world = aWorld()
     const chat = await opened(world)
-    for (let turn = 1; turn <= 5; turn++) await chat.turn(`t${turn}`, after('go', 'true'))
-    const during = await looksOf(() => chat.turn('sixth', runs('echo x > x.txt')))
-    world.write('go', '')
+    await chat.turn('t1', after(world, 'go', 'true'))
+    const withOne = await looksOf(() => chat.turn('command', runs('true')))
+    for (let turn = 2; turn <= 5; turn++) await chat.turn(`t${turn}`, after(world, 'go', 'true'))
+    const withFive = await looksOf(() => chat.turn('command', runs('true')))
+    say(world, 'go')
     await jobsEnded(chat)
     await previewOf(chat, 1)
-    const afterwards = await looksOf(() => chat.turn('last', runs('echo y > y.txt')))
+    const afterwards = await looksOf(() => chat.turn('last', runs('true')))
 
-    expect({ during, afterwards }).toEqual({ during: { before: 1, after: 2 }, afterwards: { before: 1, after: 1 } })
+    // At the prompt, before the command, after it, and at the end of the turn.
+    expect([withOne, withFive]).toMatchObject([{ before: 1, after: 4 }, { before: 1, after: 4 }])
+    expect(afterwards).toMatchObject({ before: 1, after: 1 })
     expect((await endings(world, chat)).filter(([, job]) => job === 'ended')).toHaveLength(5)
-    // Nothing of theirs is left, so that no look is kept.
-    expect((await endings(world, chat)).at(-1)![1]).toBeUndefined()
   })
 
   it('does not hold up the next command when the look at it fails, and stays a gap', async () => {
     const world = aWorld()
     const host = await world.start({ complains: true })
     const chat = await host.open()
-    await chat.turn('first', after('go', 'echo n > n.txt'))
-    world.write('go', '')
+    await chat.turn('first', after(world, 'go', 'echo n > n.txt'))
+    say(world, 'go')
     looks.isBroken = true
     await jobsEnded(chat)
     await expect.poll(() => host.complaints.filter(line => line.includes('late look')).length).toBe(1)
@@ -237,9 +242,9 @@ describe('background work and its end', () => {
   it('is not in the way of a file tool in a turn of its own', async () => {
     const world = aWorld()
     const chat = await opened(world)
-    await chat.turn('first', after('go', 'rm go'))
+    await chat.turn('first', after(world, 'go', 'true'))
     await chat.turn('second', writes('n.txt', 'n'))
-    world.write('go', '')
+    say(world, 'go')
     await jobsEnded(chat)
     await chat.command('/rollback 2')
 
@@ -261,8 +266,8 @@ describe('shells that outlive their call', () => {
   it('a persistent shell: what it was told to leave running is seen later, and stays a gap', async () => {
     const world = aWorld({ 'a.txt': '1' })
     const chat = await persistent(world)
-    await chat.turn('first', runs(`echo 1 > at-once.txt; (until [ -e ${world.home}/go ]; do sleep 0.02; done; echo 2 > a.txt; touch done) &`))
-    writeFileSync(join(world.home, 'go'), '')
+    await chat.turn('first', runs(`echo 1 > at-once.txt; (${until(world, 'go')}; echo 2 > a.txt; touch done) &`))
+    say(world, 'go')
     await expect.poll(() => world.exists('done'), { timeout: 10_000 }).toBe(true)
 
     const preview = await previewOf(chat, 1)
