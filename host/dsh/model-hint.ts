@@ -8,7 +8,7 @@ import type { Health } from './health.ts'
 import type { HostContext } from './host-types.ts'
 
 /** Read by the model and never by a person. */
-export const MODEL_HINT = 'Prefer the file tools over shell commands for creating, changing and deleting files: what they change can be rolled back exactly.'
+export const MODEL_HINT = 'Prefer the file tools over shell commands for creating and changing files: what they change can be rolled back exactly.'
 
 /** After the host's own tool guidance. */
 const ORDER = 190
