@@ -75,6 +75,7 @@ test('the answers read well', async () => {
     'Would be deleted: lib/deep/n.txt, shell.txt, two.txt',
     'Would be recovered: old.txt',
     'Folders that would go if they are empty: lib/deep, lib',
+    'Files that git ignores, and folders such as node_modules, are not looked at around commands.',
     'Nothing has been done. Run /rollback 2 to do it.',
   ])
   // Nothing is cut off at the side.
