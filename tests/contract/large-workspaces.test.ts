@@ -304,7 +304,11 @@ describe('a long session', () => {
     const image = randomBytes(30 * 1024 * 1024)
     world.write('image.bin', image)
     const chat = await opened(world)
-    for (let turn = 1; turn <= EDITS; turn += 1) await chat.turn(`turn ${turn}`, ...edits('log.txt', lines[turn - 1]!, `changed in turn ${turn}`))
+    for (let turn = 1; turn <= EDITS; turn += 1) {
+      await chat.turn(`turn ${turn}`, ...edits('log.txt', lines[turn - 1]!, `changed in turn ${turn}`))
+      // Each holds all that was read before.
+      chat.host.model.requests.length = 0
+    }
     const full = storeBytes(world)
     // To and fro between two states that are there already: entries, and no bytes again.
     const [last, line] = [`changed in turn ${EDITS}`, lines[EDITS - 1]!]
