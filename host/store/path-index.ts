@@ -34,11 +34,10 @@ export interface PathIndex {
   writesTo(paths: ReadonlySet<string>, ask: { readonly workspace: string; readonly except: ReadonlySet<SessionId> }): Promise<ReadonlyMap<string, readonly RecordedWrite[]>>
 }
 
-/** What one segment file said when it was last read, and where to go on. */
-interface Known {
+/** One segment file, as far as it was read. */
+interface Segment {
+  readonly file: string
   readonly ino: number
-  /** Size and time of the file then; undefined when it ended inside a frame, which may be a write under way. */
-  look: string | undefined
   header: Pick<SegmentHeader, 'session' | 'workspace'> | undefined
   nonce: Buffer | undefined
   offset: number
@@ -46,11 +45,17 @@ interface Known {
   readonly entries: JournalEntry[]
 }
 
-interface Writes {
-  /** Which files, how far read. */
-  readonly key: string
-  readonly byPath: ReadonlyMap<string, readonly RecordedWrite[]>
+interface Session {
+  /** Names, sizes, times and inodes of its files. */
+  readonly look: string
+  readonly workspaces: ReadonlySet<string>
+  /** In order. Undefined when the fold is all that is kept: a session at rest seldom comes to life again. */
+  segments: readonly Segment[] | undefined
+  /** Undefined until somebody in a workspace of its own asks. */
+  byPath: ReadonlyMap<string, readonly RecordedWrite[]> | undefined
 }
+
+type Listed = FileFacts & { readonly file: string; readonly segment: number }
 
 /** A frame's header and a journal entry or two; a blob's payload is stepped over. */
 const WINDOW_BYTES = 8 * 1024
@@ -59,82 +64,95 @@ const HeaderSchema = v.object({ format: v.literal(formatVersion), session: v.pip
 /** What a fold of changes and rollbacks needs. */
 const needed: ReadonlySet<unknown> = new Set(['before', 'after', 'change', 'op-begin', 'op-done', 'op-taken-back'])
 
+/** Age of the newest segment from which on a session is at rest. */
+const REST_MS = 10 * 60_000
+
 /** Touches no disk before the first question. One for the life of the plugin: what was read is kept. */
 export function makePathIndex({ layout, fs = nodeFs }: { readonly layout: Pick<StoreLayout, 'packs'>; readonly fs?: StoreFs }): PathIndex {
-  let known = new Map<string, Known>()
-  const folded = new Map<SessionId, Writes>()
+  let known = new Map<string, Session>()
   let tail: Promise<unknown> = Promise.resolve()
 
   async function writesTo(paths: ReadonlySet<string>, { workspace, except }: Parameters<PathIndex['writesTo']>[1]) {
     const found = new Map<string, RecordedWrite[]>()
     const left = new Set([...except].map(sessionFileName))
-    for (const segments of (await sessionsOf(workspace, left)).values()) {
-      for (const [path, writes] of writesOf(segments)) {
-        if (!paths.has(path)) continue
+    const now = new Map<string, Session>()
+    for (const [name, files] of await listed()) {
+      const before = known.get(name)
+      if (left.has(name)) {
+        if (before !== undefined) now.set(name, before)
+        continue
+      }
+      const session = await lookAt(name, files, before)
+      now.set(name, session)
+      if (![...session.workspaces].some(other => isRelated(other, workspace))) continue
+      session.byPath ??= await readWhole(session, files)
+      for (const path of paths) {
+        const writes = session.byPath.get(path) ?? []
         const others = found.get(path)
-        if (others === undefined) found.set(path, [...writes])
-        else others.push(...writes)
+        if (others !== undefined) others.push(...writes)
+        else if (writes.length > 0) found.set(path, [...writes])
       }
     }
+    // Sessions whose files are gone are forgotten.
+    known = now
     return found
   }
 
-  /** The segments of each session of the workspace, in order. */
-  async function sessionsOf(workspace: string, left: ReadonlySet<string>): Promise<ReadonlyMap<string, readonly Known[]>> {
-    const names = (await unlessRefused(fs.readdir(layout.packs)) ?? []).flatMap((file) => {
+  /** The segment files of each session, in order. */
+  async function listed(): Promise<ReadonlyMap<string, readonly Listed[]>> {
+    const files = (await unlessRefused(fs.readdir(layout.packs)) ?? []).flatMap((file) => {
       const name = parseSegmentName(file)
       return name === undefined ? [] : [{ file, ...name }]
-    }).sort((a, b) => (a.session === b.session ? a.segment - b.segment : a.session < b.session ? -1 : 1))
-    const facts = await Promise.all(names.map(({ file }) => unlessRefused(fs.stat(join(layout.packs, file)))))
-    const now = new Map<string, Known>()
-    const sessions = new Map<string, Known[]>()
-    for (const [at, { file, session }] of names.entries()) {
+    })
+    const facts = await Promise.all(files.map(({ file }) => unlessRefused(fs.stat(join(layout.packs, file)))))
+    const sessions = new Map<string, Listed[]>()
+    for (const [at, { file, session, segment }] of files.entries()) {
       const fact = facts[at]
       if (fact === undefined) continue
-      const before = known.get(file)
-      const one: Known = before?.ino === fact.ino && before.offset <= fact.size ? before
-        : { ino: fact.ino, look: undefined, header: undefined, nonce: undefined, offset: 0, number: 0, entries: [] }
-      now.set(file, one)
-      if (left.has(session)) continue
-      await readOn(one, file, fact, workspace)
-      if (one.header === undefined || !isRelated(one.header.workspace, workspace) || sessionFileName(one.header.session) !== session) continue
-      sessions.set(session, [...sessions.get(session) ?? [], one])
+      const { size, mtimeMs, ino } = fact
+      const same = sessions.get(session)
+      if (same === undefined) sessions.set(session, [{ file, segment, size, mtimeMs, ino }])
+      else same.push({ file, segment, size, mtimeMs, ino })
     }
-    // Files that are gone are forgotten.
-    known = now
-    return sessions
+    for (const segments of sessions.values()) segments.sort((a, b) => a.segment - b.segment)
+    return new Map([...sessions].sort(([a], [b]) => (a < b ? -1 : 1)))
   }
 
-  /** Reads what lies behind the place it was read to, up to the first frame that is not whole. */
-  async function readOn(one: Known, file: string, { size, mtimeMs }: FileFacts, workspace: string): Promise<void> {
-    const look = `${size} ${mtimeMs}`
-    if (one.look === look || (one.header !== undefined && !isRelated(one.header.workspace, workspace))) return
-    await unlessRefused(withFile(fs, join(layout.packs, file), async (opened) => {
+  /** Reads no more than headers. Segments that grew keep what was read of them. */
+  async function lookAt(name: string, files: readonly Listed[], before: Session | undefined): Promise<Session> {
+    const look = files.map(({ file, size, mtimeMs, ino }) => `${file} ${size} ${mtimeMs} ${ino}`).join('\n')
+    if (before?.look === look) return before
+    const segments = files.map(({ file, size, ino }): Segment =>
+      before?.segments?.find(known => known.file === file && known.ino === ino && known.offset <= size)
+        ?? { file, ino, header: undefined, nonce: undefined, offset: 0, number: 0, entries: [] })
+    for (const [at, segment] of segments.entries()) if (segment.header === undefined) await readOn(segment, files[at]!.size, 'header')
+    const headers = segments.flatMap(({ header }) => (header !== undefined && sessionFileName(header.session) === name ? [header] : []))
+    return { look, workspaces: new Set(headers.map(({ workspace }) => workspace)), segments, byPath: undefined }
+  }
+
+  async function readWhole(session: Session, files: readonly Listed[]): Promise<NonNullable<Session['byPath']>> {
+    const segments = session.segments ?? []
+    for (const [at, segment] of segments.entries()) await readOn(segment, files[at]!.size, 'all')
+    if (Date.now() - Math.max(...files.map(({ mtimeMs }) => mtimeMs)) > REST_MS) session.segments = undefined
+    return foldOf(segments)
+  }
+
+  /** Reads from the place it was read to, up to the first frame that is not whole. */
+  async function readOn(segment: Segment, size: number, what: 'header' | 'all'): Promise<void> {
+    if (segment.offset === size) return
+    await unlessRefused(withFile(fs, join(layout.packs, segment.file), async (opened) => {
       const read = windowed(opened)
       for (;;) {
-        const head = readFrameHead(await read(one.offset, frameHeaderBytes))
-        const end = one.offset + frameHeaderBytes + (head?.length ?? 0)
-        if (head === undefined || end > size || head.number < one.number || (one.nonce !== undefined && !one.nonce.equals(head.nonce))) break
+        const head = readFrameHead(await read(segment.offset, frameHeaderBytes))
+        const end = segment.offset + frameHeaderBytes + (head?.length ?? 0)
+        const isNext = head !== undefined && end <= size && head.number >= segment.number && (segment.nonce === undefined || segment.nonce.equals(head.nonce))
+        if (!isNext) return
         // The bytes of a blob are not asked for.
-        if (head.kind === 'blob' ? one.header === undefined : !take(one, head, await read(one.offset + frameHeaderBytes, head.length))) break
-        Object.assign(one, { nonce: head.nonce, number: head.number + 1, offset: end })
-        if (!isRelated(one.header!.workspace, workspace)) return
+        if (head.kind === 'blob' ? segment.header === undefined : !take(segment, head, await read(segment.offset + frameHeaderBytes, head.length))) return
+        Object.assign(segment, { nonce: head.nonce, number: head.number + 1, offset: end })
+        if (what === 'header') return
       }
-      one.look = one.offset === size ? look : undefined
     }))
-  }
-
-  function writesOf(segments: readonly Known[]): Writes['byPath'] {
-    const { session } = segments[0]!.header!
-    const key = segments.map(({ ino, offset }) => `${ino}:${offset}`).join(' ')
-    const before = folded.get(session)
-    if (before?.key === key) return before.byPath
-    const byPath = new Map([...foldLedger(segments.flatMap(({ entries }) => entries)).paths].map(([path, { records }]) => [path,
-      // Both sessions have booked such a change, and nobody knows whose it is.
-      records.filter(({ doubt }) => doubt !== 'overlap').map(({ turn, before: was, after, origin, doubt, atMs }): RecordedWrite =>
-        ({ session, startSeq: turn.startSeq, before: was, after, origin, doubt, atMs }))] as const))
-    folded.set(session, { key, byPath })
-    return byPath
   }
 
   return {
@@ -147,8 +165,16 @@ export function makePathIndex({ layout, fs = nodeFs }: { readonly layout: Pick<S
   }
 }
 
+function foldOf(segments: readonly Segment[]): NonNullable<Session['byPath']> {
+  const session = segments.find(({ header }) => header !== undefined)!.header!.session
+  return new Map([...foldLedger(segments.flatMap(({ entries }) => entries)).paths].map(([path, { records }]) => [path,
+    // Both sessions have booked such a change, and nobody knows whose it is.
+    records.filter(({ doubt }) => doubt !== 'overlap').map(({ turn, before, after, origin, doubt, atMs }): RecordedWrite =>
+      ({ session, startSeq: turn.startSeq, before, after, origin, doubt, atMs }))] as const))
+}
+
 /** False when the frame does not read. What a later version wrote in a whole frame is passed over. */
-function take(one: Known, head: FrameHead, payload: Buffer): boolean {
+function take(one: Segment, head: FrameHead, payload: Buffer): boolean {
   if (!head.isWhole(payload)) return false
   if (head.number === 0 && head.kind !== 'header') return false
   if (head.kind === undefined || head.encoding !== 'raw') return one.header !== undefined

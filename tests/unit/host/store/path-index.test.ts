@@ -1,4 +1,4 @@
-import { appendFile, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { appendFile, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
@@ -123,6 +123,29 @@ describe('what other sessions wrote', () => {
     const found = await Promise.all([writes(index), writes(index), writes(index)])
 
     expect(found.map(({ length }) => length)).toEqual([1, 1, 1])
+  })
+
+  test('is whole again when a session that was long at rest goes on', async () => {
+    const journal = aJournal().writes('/w/s.txt', '1', '2')
+    await append(b, '/w', journal.entries)
+    await store.close()
+    const old = new Date(Date.now() - 60 * 60_000)
+    await utimes(join(store.layout.packs, 'b-1.pack'), old, old)
+    const index = makePathIndex(store)
+    expect(await writes(index)).toHaveLength(1)
+    store = world.open()
+    journal.writes('/w/s.txt', '2', '3')
+    await append(b, '/w', journal.entries.slice(-2))
+
+    expect(await writes(index)).toMatchObject([written(b, '2'), written(b, '3')])
+  })
+
+  test('is told to each of two workspaces, whichever asks first', async () => {
+    await append(b, '/w/sub', aJournal().writes('/w/sub/s.txt', '1', '2').entries)
+    const index = makePathIndex(store)
+
+    expect(await writes(index, { paths: ['/w/sub/s.txt'], workspace: '/x' })).toEqual([])
+    expect(await writes(index, { paths: ['/w/sub/s.txt'] })).toHaveLength(1)
   })
 
   test('is gone with its segment', async () => {
