@@ -46,7 +46,9 @@ function asOther(write: RecordedWrite, same: readonly CallRecord[]): readonly Ot
   const { after, atMs } = write
   const beside = same.filter(ours => write.doubt === 'long' || ours.doubt === 'long' || Math.abs(ours.atMs - atMs) <= SAME_CHANGE_MS)
   if (write.origin === 'shell' && beside.some(({ origin }) => origin === 'tool')) return []
-  return [{ after, atMs, ...(beside.some(({ origin }) => origin === 'shell') ? { isShared: true as const } : {}) }]
+  if (beside.some(({ origin }) => origin === 'shell')) return [{ after, atMs, isShared: true }]
+  // What a session took back stands for nothing of its own in the file.
+  return write.origin === 'op' ? [] : [{ after, atMs }]
 }
 
 function byChange(records: readonly CallRecord[]): ReadonlyMap<string, readonly CallRecord[]> {

@@ -9,14 +9,14 @@ import { formatVersion, type SegmentHeader } from './segment.ts'
 import { errorCode, nodeFs, readUpTo, type FileFacts, type StoreFile, type StoreFs } from './store-fs.ts'
 import { parseSegmentName, sessionFileName, type StoreLayout } from './store-layout.ts'
 
-/** One change of a path by a session, as its journal has it and its own rollbacks left it. */
+/** One change of a path by a session, as its journal has it and its own rollbacks left it, or by one of these rollbacks and undos (`op`). */
 export interface RecordedWrite {
   readonly session: SessionId
-  /** `turn/start` of the root turn it is booked on. */
+  /** `turn/start` of the root turn it is booked on; infinite for an op. */
   readonly startSeq: Seq
   readonly before: FileState
   readonly after: FileState | undefined
-  readonly origin: 'tool' | 'shell'
+  readonly origin: 'tool' | 'shell' | 'op'
   readonly doubt: ChangeEntry['doubt']
   readonly atMs: number
 }
@@ -167,10 +167,22 @@ export function makePathIndex({ layout, fs = nodeFs }: { readonly layout: Pick<S
 
 function foldOf(segments: readonly Segment[]): NonNullable<Session['byPath']> {
   const session = segments.find(({ header }) => header !== undefined)!.header!.session
-  return new Map([...foldLedger(segments.flatMap(({ entries }) => entries)).paths].map(([path, { records }]) => [path,
+  const { paths, ops } = foldLedger(segments.flatMap(({ entries }) => entries))
+  const byPath = new Map([...paths].map(([path, { records }]): [string, RecordedWrite[]] => [path,
     // Both sessions have booked such a change, and nobody knows whose it is.
-    records.filter(({ doubt }) => doubt !== 'overlap').map(({ turn, before, after, origin, doubt, atMs }): RecordedWrite =>
-      ({ session, startSeq: turn.startSeq, before, after, origin, doubt, atMs }))] as const))
+    records.filter(({ doubt }) => doubt !== 'overlap').map(({ turn, before, after, origin, doubt, atMs }) =>
+      ({ session, startSeq: turn.startSeq, before, after, origin, doubt, atMs }))]))
+  for (const { begin, done } of ops) {
+    const restored = new Set(done.outcomes.flatMap(({ path, result }) => (result === 'restored' ? [path] : [])))
+    for (const { path, was, goal } of begin.rows) {
+      if (!restored.has(path)) continue
+      const write = { session, startSeq: Infinity, before: was, after: goal, origin: 'op' as const, doubt: undefined, atMs: done.atMs }
+      const writes = byPath.get(path)
+      if (writes === undefined) byPath.set(path, [write])
+      else writes.push(write)
+    }
+  }
+  return byPath
 }
 
 /** False when the frame does not read. What a later version wrote in a whole frame is passed over. */

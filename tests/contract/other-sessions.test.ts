@@ -179,6 +179,22 @@ describe('the other session', () => {
     expect(await rowsOf(b, 1)).toEqual([['theirs.txt', 'delete']])
   })
 
+  it('that rolled back in another host while a command of this one ran keeps what it put back', async () => {
+    const world = aWorld({ 's.txt': '1', 'mine.txt': '1' })
+    const a = await (await world.start()).open('a')
+    const b = await (await world.start({ complains: true })).open('b')
+    await b.turn('first', ...edits('s.txt', '1', '2'))
+    a.host.model.script.push(runs('touch begun; until grep -q 1 s.txt; do sleep 0.05; done; echo 2 > mine.txt; rm begun; sleep 0.2'))
+    a.send('first')
+    await expect.poll(() => world.exists('begun')).toBe(true)
+    await b.command('/rollback 1')
+    await a.agent.whenIdle()
+
+    expect(await rowsOf(a, 1)).toEqual([['mine.txt', 'write'], ['s.txt', 'keep', 'other-session']])
+    await a.command('/rollback 1')
+    expect(world.tree()).toEqual({ 'mine.txt': '1', 's.txt': '1' })
+  })
+
   it('with damaged records is no error', async () => {
     const { world, a, b } = await twoSessions({ 's.txt': '1' })
     await a.turn('first', ...edits('s.txt', '1', '2'))

@@ -25,7 +25,7 @@ const append = (session: SessionId, workspace: string, entries: readonly Journal
 /** What is known of `path` by session, as `before→after` in digests' texts. */
 async function writes(index: PathIndex, { paths = ['/w/s.txt'], workspace = '/w', except = [a] as readonly SessionId[] } = {}) {
   const found = await index.writesTo(new Set(paths), { workspace, except: new Set(except) })
-  return [...found].flatMap(([path, list]) => list.map(({ session, after, atMs }) => ({ path, session, after, atMs })))
+  return [...found].flatMap(([path, list]) => list.filter(({ origin }) => origin !== 'op').map(({ session, after, atMs }) => ({ path, session, after, atMs })))
 }
 const written = (session: SessionId, after: string, path = '/w/s.txt') => ({ path, session, after: file(after) })
 
@@ -87,6 +87,17 @@ describe('what other sessions wrote', () => {
     await append(b, '/w', journal.entries.slice(length))
 
     expect(await writes(index)).toMatchObject([written(b, '2'), written(b, '3')])
+  })
+
+  test('includes what their rollbacks did to a file, as that', async () => {
+    const journal = aJournal().writes('/w/s.txt', '1', '2').writes('/w/t.txt', '1', '2')
+    journal.rollback(1, [opRow('/w/s.txt', file('2'), file('1')), opRow('/w/t.txt', file('2'), file('1'))], [restored('/w/s.txt'), { path: '/w/t.txt', result: 'failed' }])
+    await append(b, '/w', journal.entries)
+
+    const found = await makePathIndex(store).writesTo(new Set(['/w/s.txt', '/w/t.txt']), { workspace: '/w', except: new Set() })
+
+    expect(found.get('/w/s.txt')).toMatchObject([{ origin: 'op', before: file('2'), after: file('1') }])
+    expect(found.get('/w/t.txt')).toMatchObject([{ origin: 'tool' }])
   })
 
   test('leaves out what both sides may have booked around their commands', async () => {
