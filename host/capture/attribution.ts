@@ -58,6 +58,6 @@ export const lastStart = (events: readonly LogEvent[]): LogEvent | undefined => 
 function openTurn(events: readonly LogEvent[], atMs = Infinity): TurnRef | undefined {
   const start = events.findLast(event => event.type === 'turn/start' && event.time <= atMs) ?? lastStart(events)
   if (start === undefined) return undefined
-  const isOver = events.some(event => event.seq > start.seq && event.type === 'turn/end' && event.time < atMs)
+  const isOver = events.some(event => event.seq > start.seq && event.type === 'turn/end' && event.time <= atMs)
   return { startSeq: start.seq, number: Number((start.data as { turn?: unknown }).turn), ...(isOver ? { late: true as const } : {}) }
 }

@@ -130,6 +130,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
   const settle = async (root?: ForeignSession): Promise<void> => {
     if (isDisposed) return
     await Promise.all([...sites.values()].map(site => inTurn(site, async () => {
+      forgetClosed(site)
       const isDue = [...site.running.values()].some(running =>
         running.writer.kind !== 'job' || running.booking.root === root || isOver(deps.background, running))
       if (isDue) await lookLateIn(site, 'settle')
@@ -137,7 +138,16 @@ export function makeBrackets(deps: BracketDeps): Brackets {
   }
   deps.background.onEnd(() => { void settle() })
 
+  /** Work without an end that anybody tells ends with its session, and the look that was kept for it goes. */
+  const forgetClosed = (site: Site): void => {
+    for (const [key, { writer, booking }] of site.running) {
+      if (writer.kind !== 'job' && deps.sessions.get(booking.root.id) !== booking.root) site.running.delete(key)
+    }
+    if (site.running.size === 0) site.base = undefined
+  }
+
   const begin = async (key: string, booking: Booking, site: Site): Promise<void> => {
+    forgetClosed(site)
     if (site.running.size > 0) await lookLateIn(site, 'next')
     const look = lookDeps(site.workspace, booking.root)
     const before = await savedBefore(look)

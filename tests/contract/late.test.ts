@@ -318,6 +318,19 @@ describe('shells that outlive their call', () => {
     expect((await journalOf(world, chat, 'change')).map(({ after: left }) => left)).toHaveLength(1)
   })
 
+  it('a terminal: goes with its session, and leaves nothing to look at in the workspace', async () => {
+    const world = aWorld()
+    const chat = await terminals(world)
+    await chat.turn('first', send('make watch'))
+    await chat.close()
+    const other = await chat.host.open('other')
+    const start = { ...looks }
+    await other.turn('first', runs('echo x > x.txt'))
+
+    expect(rowsOf(await previewOf(other, 1))).toEqual([['x.txt', 'delete', undefined]])
+    expect([looks.before - start.before, looks.after - start.after]).toEqual([1, 1])
+  })
+
   it('a terminal: the next thing it is sent takes over, and reading it is no command', async () => {
     const world = aWorld()
     const chat = await terminals(world)
