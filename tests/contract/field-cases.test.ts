@@ -545,7 +545,7 @@ describe('several sessions in one workspace', () => {
     const [mine, other] = [await host.open('mine'), await host.open('other')]
     await mine.turn('first', ...edits('s.txt', '1', '2'))
     await other.turn('first', ...edits('s.txt', '2', '3'))
-    expect((await previewOf(mine, 1)).rows).toMatchObject([{ action: 'keep', conflict: 'changed-since' }])
+    expect((await previewOf(mine, 1)).rows).toMatchObject([{ action: 'keep', conflict: 'other-session' }])
 
     await putBack(mine, 1, join(world.ws, 's.txt'))
     expect(world.read('s.txt')).toBe('1')
