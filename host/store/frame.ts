@@ -21,7 +21,7 @@ export type FrameKind = (typeof frameKinds)[number]
 const encodings = ['raw', 'zstd', 'zstd-delta'] as const
 export type Encoding = (typeof encodings)[number]
 
-const frameHeaderBytes = 32
+export const frameHeaderBytes = 32
 const magic = Buffer.from('TBK1', 'latin1')
 const nonceAt = 8
 const nonceBytes = 8
@@ -134,4 +134,28 @@ function frameAt(bytes: Buffer, at: number, expected: ScanPoint): Frame | undefi
   const kind = frameKinds[bytes[at + 4]! - 1]
   const encoding = encodings[bytes[at + 5]!]
   return { number, kind, encoding, offset: expected.offset + payloadAt, payload }
+}
+
+/** What the header of a frame says, for readers that step over payloads. */
+export interface FrameHead {
+  readonly number: number
+  readonly kind: FrameKind | undefined
+  readonly encoding: Encoding | undefined
+  readonly nonce: Buffer
+  readonly length: number
+  /** True when `payload` is the one that was written. */
+  isWhole(payload: Buffer): boolean
+}
+
+/** `bytes`: a frame's first 32. Undefined when they are no whole header. */
+export function readFrameHead(bytes: Buffer): FrameHead | undefined {
+  if (bytes.length < frameHeaderBytes || magic.compare(bytes, 0, magic.length) !== 0) return undefined
+  if (bytes.readUInt32LE(headerSumAt) !== crc32(bytes.subarray(0, headerSumAt))) return undefined
+  const length = bytes.readUInt32LE(lengthAt)
+  const sum = bytes.readUInt32LE(payloadSumAt)
+  return {
+    number: bytes.readUInt32LE(numberAt), kind: frameKinds[bytes[4]! - 1], encoding: encodings[bytes[5]!],
+    nonce: Buffer.from(bytes.subarray(nonceAt, nonceAt + nonceBytes)), length,
+    isWhole: payload => payload.length === length && crc32(payload) === sum,
+  }
 }
