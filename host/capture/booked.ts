@@ -4,9 +4,9 @@ import { equal } from './seen.ts'
 
 /**
  * Changes since a look that already have an entry, by path. A later comparison with the same look finds them again,
- * and so does a command that ran beside the one they are booked on. Without a `before` the entry is nobody's call.
+ * and so does a command that ran beside the one they are booked on.
  */
-export type Booked = Map<string, { readonly before: FileState | undefined; readonly after: FileState }>
+export type Booked = Map<string, { readonly before: FileState; readonly after: FileState }>
 
 /**
  * What of `seen` has no entry yet. A change that goes on from a booked one starts where that one ended; a path that
@@ -16,7 +16,7 @@ export async function unbooked(seen: readonly Seen[], booked: Booked, stateNow: 
   const fresh = seen.flatMap((change): Seen[] => {
     const was = booked.get(change.path)
     // Another look that found the path otherwise was taken between two changes: both entries stay, and do not fit together.
-    if (was === undefined || (was.before !== undefined && !equal(was.before, change.before))) return [change]
+    if (was === undefined || !equal(was.before, change.before)) return [change]
     return equal(was.after, change.after) ? [] : [{ ...change, before: was.after, absentFolders: was.after.kind === 'absent' ? change.absentFolders : [] }]
   })
   const found = new Set(seen.map(({ path }) => path))
@@ -30,7 +30,6 @@ export async function unbooked(seen: readonly Seen[], booked: Booked, stateNow: 
 
 export function noteBooked(booked: Booked, changes: readonly Seen[]): void {
   for (const { path, before, after } of changes) {
-    const was = booked.get(path)
-    booked.set(path, { before: was === undefined ? before : was.before, after })
+    booked.set(path, { before: booked.get(path)?.before ?? before, after })
   }
 }

@@ -1,5 +1,4 @@
 import { realpath } from 'node:fs/promises'
-import type { FileState } from '../../src/checkpoint/file-state.ts'
 import type { CallRef, ChangeEntry, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import { callLabel, toolKind } from '../../src/checkpoint/tool-table.ts'
 import { sessionId } from '../../src/ids.ts'
@@ -47,8 +46,8 @@ export interface Brackets {
   isOpen(root: ForeignSession): boolean
   /** Looks again where something that went on has ended, or has no end that anybody would tell, or is `root`'s. */
   settle(root?: ForeignSession): Promise<void>
-  /** The path is in this state by nobody's call; what goes on in the background is not booked with it. */
-  noteOutside(root: ForeignSession, path: string, state: FileState): void
+  /** True for a path in a workspace where work of this session goes on: a change may be its own, and a late look sees it. */
+  isShared(root: ForeignSession, path: string): boolean
   /** Removes the private copies of git indexes. */
   dispose(): Promise<void>
 }
@@ -225,12 +224,8 @@ export function makeBrackets(deps: BracketDeps): Brackets {
     isOpen: root => [...open.values()].some(({ booking }) => booking.root === root),
     settle,
 
-    noteOutside: (root, path, after) => {
-      for (const { base, running } of sites.values()) {
-        const isHere = [...running.values()].some(({ booking }) => booking.root === root)
-        if (isHere) base?.booked.set(path, { before: base.booked.get(path)?.before, after })
-      }
-    },
+    isShared: (root, path) => [...sites.values()].some(({ workspace, running }) =>
+      path.startsWith(`${workspace}/`) && [...running.values()].some(({ booking }) => booking.root === root)),
 
     dispose: async () => {
       // What still goes on is lost with us: its last entry says that it does, which is a gap.

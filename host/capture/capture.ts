@@ -83,7 +83,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
   let serial = 0
   const watch = makeWatchList({
     health: deps.health, maxFileBytes: deps.maxFileBytes, dshHome: deps.dshHome, now: deps.now, journalOf: deps.journalOf,
-    noteOutside: deps.brackets.noteOutside,
+    isShared: deps.brackets.isShared,
     activity: root => ([...open.values()].flat().some(({ booking }) => booking.root === root) || deps.brackets.isOpen(root)
       ? Infinity : activity.get(root) ?? 0),
   })

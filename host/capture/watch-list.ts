@@ -25,7 +25,8 @@ export interface WatchDeps {
   journalOf(root: ForeignSession): SessionJournal
   /** Moves with every call of the session or of its subagents that may write; Infinity while one is under way. */
   activity(root: ForeignSession): number
-  noteOutside(root: ForeignSession, path: string, state: FileState): void
+  /** Left out: somebody else's look tells of it. */
+  isShared(root: ForeignSession, path: string): boolean
   now(): number
 }
 
@@ -74,7 +75,7 @@ export function makeWatchList(deps: WatchDeps): WatchList {
       const states = await Promise.all(some.map(knownNow))
       for (const [index, path] of some.entries()) {
         const state = states[index] ?? await readNow(path, (bytes) => { bytesRead += bytes })
-        if (!differs(watched.states.get(path)!, state)) continue
+        if (!differs(watched.states.get(path)!, state) || deps.isShared(root, path)) continue
         if (isStopped || deps.activity(root) !== activity || !await note(root, watched, path)) return
       }
       await setImmediate()
@@ -103,7 +104,6 @@ export function makeWatchList(deps: WatchDeps): WatchList {
       return false
     }
     watched.states.set(path, state)
-    deps.noteOutside(root, path, state)
     return true
   }
 

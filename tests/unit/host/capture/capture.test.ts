@@ -31,7 +31,7 @@ function aScene() {
     sessions: { get: id => sessions.find(session => session.id === id), list: () => sessions, flush: async () => true },
     health: { report: (contract, cause) => { if (contract !== 'store') throw cause }, clear: () => {}, problems: () => [], contain: (_contract, listener) => listener },
     observations: { remember: () => {}, announce: async () => {} },
-    brackets: { open: async () => {}, close: async () => false, isOpen: () => false, settle: async () => {}, noteOutside: () => {}, dispose: async () => {} },
+    brackets: { open: async () => {}, close: async () => false, isOpen: () => false, settle: async () => {}, isShared: () => false, dispose: async () => {} },
     writes: makeKnownWrites(() => 0),
     maxFileBytes: 1024, dshHome: '/nowhere', now: () => 0,
     journalOf: () => ({

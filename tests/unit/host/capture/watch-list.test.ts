@@ -42,7 +42,7 @@ function aScene(count: number) {
   }
   const watch = makeWatchList({
     health: { report: contract => { reports.push(contract) }, clear: () => {}, problems: () => [], contain: (_contract, listener) => listener },
-    maxFileBytes: 1024, dshHome: join(folder, 'home'), journalOf: () => journal, activity: () => world.activity, noteOutside: () => {}, now: () => 0,
+    maxFileBytes: 1024, dshHome: join(folder, 'home'), journalOf: () => journal, activity: () => world.activity, isShared: () => false, now: () => 0,
   })
   const outside = () => noted.map(entry => (entry.kind === 'outside' ? entry.path.slice(folder.length + 1) : entry.kind))
   return { folder, paths, watch, world, outside, reports, entries }
