@@ -104,7 +104,7 @@ describe('from the button', () => {
     await rollbackButton(world, 2).click()
     const dialog = world.page.getByRole('dialog', { name: 'Roll back to before turn 2' })
     for (const name of ['hand.txt', 'a.txt', 'crlf.txt', 'n1.txt', 'n2.txt']) await dialog.getByText(name).waitFor()
-    await dialog.getByText('Changed since the agent last wrote it.').waitFor()
+    await dialog.getByText('Edited outside of this session since the agent last wrote it.').waitFor()
     await ui.screenshot(world.page, 'dialog-ready')
     await dialog.getByRole('button', { name: 'Roll back 2 turns and 4 files' }).click()
     const done = world.page.getByRole('dialog', { name: 'Rolled back to before turn 2' })
