@@ -17,6 +17,8 @@ import { makeWatchList } from './watch-list.ts'
 
 /** How long a turn's first step waits at most for the look at what happened since the turn before. */
 const STEP_WAITS_MS = 200
+/** How long a call waits at most for another agent's call that is writing the same path. */
+const RIVAL_MS = 2_000
 /** How long such a look may take when nobody waits for it, and when a preview does. */
 const WATCH_MS = 2_000
 
@@ -59,6 +61,9 @@ interface OpenLook {
   readonly booking: Booking
   /** Whose call it is. */
   readonly session: ForeignSession
+  /** Settles when the second look is noted. */
+  readonly closed: Promise<void>
+  readonly close: () => void
   /** The first look, while it is not stored. */
   unsaved?: { readonly entry: JournalEntry; readonly found: Observation }
 }
@@ -124,11 +129,16 @@ export function makeCapture(deps: CaptureDeps): Capture {
     const looks = open.get(key) ?? []
     // One call may ask twice for a path; its first look is the one that counts.
     if (looks.some(look => look.path === path)) return
-    const look: OpenLook = { id: `${deps.now().toString(36)}-${(serial++).toString(36)}`, path, booking, session: exec.agent!.session }
+    // Two agents at one path: what the later one finds is what the earlier one leaves, and not a state from before both.
+    const rivals = [...open.values()].flat().filter(other => other.path === path && other.session !== exec.agent!.session)
+    let close = (): void => {}
+    const closed = new Promise<void>((resolve) => { close = resolve })
+    const look: OpenLook = { id: `${deps.now().toString(36)}-${(serial++).toString(36)}`, path, booking, session: exec.agent!.session, closed, close }
     open.set(key, [...looks, look])
     moved(booking)
     deps.writes.begin(path)
     deps.observations.remember(booking.root, path, target, exec.agent!.session)
+    if (rivals.length > 0) await atMost(RIVAL_MS, Promise.all(rivals.map(rival => rival.closed)))
     const found = await lookAt(path)
     const absentFolders = found.state.kind === 'absent' ? await absentFoldersOf(path) : []
     const entry: JournalEntry = {
@@ -170,6 +180,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
     } finally {
       open.delete(key)
       closing.delete(key)
+      for (const look of looks) look.close()
     }
   }
 

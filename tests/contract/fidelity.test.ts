@@ -314,8 +314,7 @@ describe('agents that write one path at the same time', () => {
     expect(world.tree()).toEqual({ 'a.txt': '0'.repeat(10) })
   })
 
-  // Not so yet: what the second one found looks like an edit from between the two.
-  it.fails('of two subagents of one turn: the turn takes back what both did', async () => {
+  it('of two subagents of one turn: the turn takes back what both did', async () => {
     const world = aWorld({ 'a.txt': '0' })
     const chat = await opened(world, { tools: 'both' })
     const call = `tools.subagent({ description: 'd', prompt: 'p' })`
