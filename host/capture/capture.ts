@@ -1,5 +1,5 @@
 import { unknown } from '../../src/checkpoint/file-state.ts'
-import type { CallRef, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
+import type { BeforeEntry, CallRef, JournalEntry } from '../../src/checkpoint/journal-entry.ts'
 import { toolKind } from '../../src/checkpoint/tool-table.ts'
 import { sessionId } from '../../src/ids.ts'
 import { watchKey } from '../../src/ledger/ledger.ts'
@@ -10,9 +10,12 @@ import type { Observations } from '../dsh/observations.ts'
 import { readEvents } from '../dsh/session-log.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import { bookOn, lastStart, noteTurn, rootOf, type Booking } from './attribution.ts'
+import { StoreFailed } from './blob-batch.ts'
 import type { Brackets } from './brackets.ts'
-import type { KnownWrites } from './known-writes.ts'
+import { fingerprintOf, sameFingerprint, type Fingerprint } from './fingerprint.ts'
 import { absentFoldersOf, observePath, type Observation } from './observe.ts'
+import { isUnread } from './look.ts'
+import type { KnownWrites } from './known-writes.ts'
 import { makeWatchList } from './watch-list.ts'
 
 /** How long a turn's first step waits at most for the look at what happened since the turn before. */
@@ -65,7 +68,9 @@ interface OpenLook {
   readonly closed: Promise<void>
   readonly close: () => void
   /** The first look, while it is not stored. */
-  unsaved?: { readonly entry: JournalEntry; readonly found: Observation }
+  unsaved?: { readonly entry: BeforeEntry; readonly found: Observation }
+  /** What stat told of a path whose bytes cannot be had. */
+  unread?: Fingerprint
 }
 
 /** What was seen is in the session's journal; in memory there are only calls that are under way. */
@@ -141,23 +146,31 @@ export function makeCapture(deps: CaptureDeps): Capture {
     if (rivals.length > 0) await atMost(RIVAL_MS, Promise.all(rivals.map(rival => rival.closed)))
     const found = await lookAt(path)
     const absentFolders = found.state.kind === 'absent' ? await absentFoldersOf(path) : []
-    const entry: JournalEntry = {
+    const entry: BeforeEntry = {
       kind: 'before', id: look.id, turn: booking.turn, call: callRef(exec), origin: 'tool',
       path, state: found.state, absentFolders, atMs: deps.now(),
     }
-    if (!await append(booking, [entry], [found])) look.unsaved = { entry, found }
+    const unread = isUnread(found.state) ? await fingerprintOf(path).catch(() => undefined) : undefined
+    // There are no bytes to save, and most of these writes are refused: the look after the call tells.
+    if (unread !== undefined) Object.assign(look, { unread, unsaved: { entry, found } })
+    else if (!await append(booking, [entry], [found])) look.unsaved = { entry, found }
   }
 
   const close = async (looks: readonly OpenLook[]): Promise<void> => {
-    for (const { id, path, booking, session, unsaved } of looks) {
+    for (const { id, path, booking, session, unread, unsaved } of looks) {
       moved(booking)
       const found = await lookAt(path)
+      const now = unread === undefined ? undefined : await fingerprintOf(path).catch(() => undefined)
+      const isUntouched = unread !== undefined && now !== undefined && sameFingerprint(unread, now)
       deps.writes.end(path)
-      const after: JournalEntry = { kind: 'after', of: id, state: found.state, atMs: deps.now() }
-      // The disk may have been full for a moment only.
-      const isStored = unsaved === undefined
-        ? await append(booking, [after], [found], 'later')
-        : await append(booking, [unsaved.entry, after], [unsaved.found, found])
+      const atMs = deps.now()
+      const after: JournalEntry = { kind: 'after', of: id, state: found.state, atMs }
+      const isStored = await (() => {
+        if (unsaved === undefined) return append(booking, [after], [found], 'later')
+        if (isUntouched) return append(booking, [{ kind: 'seen', turn: booking.turn, call: unsaved.entry.call, atMs }])
+        // The disk may have been full for a moment only.
+        return append(booking, [unsaved.entry, after], [unsaved.found, found])
+      })()
       if (!isStored && unsaved !== undefined && session !== booking.root) missed.add(booking.root)
     }
   }
@@ -189,7 +202,9 @@ export function makeCapture(deps: CaptureDeps): Capture {
     try {
       return await deps.brackets.close(exec, writer)
     } catch (error) {
-      deps.health.report('bracket', error)
+      // A full disk is one problem, whichever look meets it first.
+      if (error instanceof StoreFailed) deps.health.report('store', error.message)
+      else deps.health.report('bracket', error)
       return false
     }
   }

@@ -47,7 +47,7 @@ export interface Walk {
   readonly unreadable: ReadonlySet<string>
   /** Folders that were not entered. */
   readonly skipped: ReadonlyMap<string, SkipReason>
-  /** Those on another file system, as they look from here. */
+  /** Those on another file system and those that could not be listed, as they look from here. */
   readonly mounts: ReadonlyMap<string, Fingerprint>
 }
 
@@ -89,7 +89,11 @@ export async function walkFolder(
     for (const [index, folder] of batch.entries()) {
       const names = lists[index]
       const reason = names === undefined ? undefined : insideReason(names)
-      if (names === undefined) folders.delete(folder)
+      if (names === undefined) {
+        const print = folders.get(folder)
+        if (print !== undefined && unreadable.has(folder)) mounts.set(folder, print)
+        folders.delete(folder)
+      }
       else if (folder !== root && reason !== undefined) {
         folders.delete(folder)
         skipped.set(folder, reason)

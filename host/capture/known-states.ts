@@ -3,7 +3,7 @@ import type { FileState } from '../../src/checkpoint/file-state.ts'
 import type { Digest } from '../../src/ids.ts'
 import { fingerprintOf, type Fingerprint } from './fingerprint.ts'
 import type { Walk } from './folder-walk.ts'
-import { isOurs, isTooLarge, type Before, type LookDeps } from './look.ts'
+import { isOurs, isUnread, type Before, type LookDeps } from './look.ts'
 import { observePath } from './observe.ts'
 
 /** A look gives way to others after so many milliseconds. */
@@ -15,9 +15,9 @@ const BREATH_MS = 10
  */
 export async function readStates(
   deps: LookDeps, paths: readonly string[], more: readonly string[], fromMs: number, walk?: Walk,
-): Promise<Pick<Before, 'known' | 'large' | 'isComplete' | 'knowsNew'>> {
+): Promise<Pick<Before, 'known' | 'unread' | 'isComplete' | 'knowsNew'>> {
   const known = new Map<string, FileState>()
-  const large = new Map<string, Fingerprint>()
+  const unread = new Map<string, Fingerprint>()
   const all = [...paths, ...more]
   let newBytes = 0
   let breathed = performance.now()
@@ -36,10 +36,10 @@ export async function readStates(
     const isKept = remembered !== undefined && (remembered.kind !== 'file' || await deps.has(remembered.digest))
     const state = isKept ? remembered : await stateOf(deps, path, (bytes) => { newBytes += bytes }, remembered === undefined ? seen : undefined)
     known.set(path, state)
-    const print = isTooLarge(state) ? seen ?? await fingerprintOf(path).catch(() => undefined) : undefined
-    if (print !== undefined) large.set(path, print)
+    const print = isUnread(state) ? seen ?? await fingerprintOf(path).catch(() => undefined) : undefined
+    if (print !== undefined) unread.set(path, print)
   }
-  return { known, large, isComplete: count === all.length, knowsNew: count >= paths.length }
+  return { known, unread, isComplete: count === all.length, knowsNew: count >= paths.length }
 }
 
 /** What a path is now; bytes that the store does not have are kept, and counted by `onRead`. */

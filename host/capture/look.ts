@@ -46,8 +46,8 @@ export interface Before {
   readonly walk: Walk | undefined
   /** Files that no git blob stands for, by absolute path. */
   readonly known: ReadonlyMap<string, FileState>
-  /** Files over the size limit, of which nothing else tells whether they changed. */
-  readonly large: ReadonlyMap<string, Fingerprint>
+  /** What cannot be read, of which nothing else tells whether it changed. */
+  readonly unread: ReadonlyMap<string, Fingerprint>
   /** False when a budget ran out. */
   readonly isComplete: boolean
   /** False when a path that is not known may have been there. */
@@ -74,7 +74,8 @@ export interface Difference {
 
 export const isOurs = (deps: LookDeps, path: string): boolean => path === deps.dshHome || path.startsWith(`${deps.dshHome}/`)
 
-export const isTooLarge = (state: FileState): boolean => state.kind === 'unknown' && state.reason === 'too-large'
+/** Over the size limit, special, or not to be had. */
+export const isUnread = (state: FileState): boolean => state.kind === 'unknown' && ['too-large', 'special', 'unreadable'].includes(state.reason)
 
 /** Parents of a path inside the workspace, outermost first. */
 export function parentsOf(path: string, workspace: string): string[] {

@@ -3,7 +3,7 @@ import { sameState, type FileState } from '../../src/checkpoint/file-state.ts'
 import { withModeOf } from './clean-states.ts'
 import { fingerprintOf, sameFingerprint, type Fingerprint } from './fingerprint.ts'
 import { stateOf } from './known-states.ts'
-import { isOurs, isTooLarge, type Before, type LookDeps, type Seen } from './look.ts'
+import { isOurs, isUnread, type Before, type LookDeps, type Seen } from './look.ts'
 
 interface Ask {
   before(path: string, after: FileState): FileState | Promise<FileState>
@@ -13,13 +13,13 @@ interface Ask {
   isUntouched?(path: string): boolean
 }
 
-export async function seenOf(deps: LookDeps, { atMs, large }: Before, paths: readonly string[], ask: Ask): Promise<Seen[]> {
+export async function seenOf(deps: LookDeps, { atMs, unread }: Before, paths: readonly string[], ask: Ask): Promise<Seen[]> {
   const seen: Seen[] = []
   for (const path of paths) {
     if (isOurs(deps, path)) continue
     const after = await stateOf(deps, path)
     const was = withModeOf(await ask.before(path, after), after)
-    const isSame = isTooLarge(was) && isTooLarge(after) ? await isUntouched(path, large.get(path)) : equal(was, after)
+    const isSame = isUnread(was) && isUnread(after) ? await isUntouched(path, unread.get(path)) : equal(was, after)
     // Nobody saved it, and nobody touched it either: a change of the index or of ignore rules alone.
     if (isSame || (isNotSaved(was) && (ask.isUntouched?.(path) === true || await isOlderThan(path, atMs)))) continue
     const absentFolders = was.kind === 'absent' ? ask.absentFolders(path) : []
@@ -33,7 +33,10 @@ const isNotSaved = (state: FileState): boolean => state.kind === 'unknown' && st
 /** Without a first look the file was as git had it, and is a candidate now because it is not. */
 async function isUntouched(path: string, then: Fingerprint | undefined): Promise<boolean> {
   const now = await fingerprintOf(path).catch(() => undefined)
-  return then !== undefined && now !== undefined && sameFingerprint(then, now)
+  if (then === undefined || now === undefined) return false
+  // Using a pipe moves its times.
+  if (then.kind === 'special') return now.kind === 'special' && now.dev === then.dev && now.ino === then.ino && now.mode === then.mode
+  return sameFingerprint(then, now)
 }
 
 /** Every write, rename and change of a mode moves the ctime, and no program can set it. */

@@ -175,6 +175,7 @@ export const JournalEntrySchema = v.variant('kind', [
   BeforeSchema, AfterSchema, ChangeSchema, BracketSchema, OutsideSchema, SeenSchema, OpBeginSchema, OpAppliedSchema, OpDoneSchema, OpTakenBackSchema,
 ])
 export type JournalEntry = v.InferOutput<typeof JournalEntrySchema>
+export type BeforeEntry = v.InferOutput<typeof BeforeSchema>
 export type ChangeEntry = v.InferOutput<typeof ChangeSchema>
 export type OutsideEntry = v.InferOutput<typeof OutsideSchema>
 export type BracketEntry = v.InferOutput<typeof BracketSchema>
