@@ -57,44 +57,42 @@ export interface FrameScan {
   readonly end: ScanPoint
 }
 
-/** A frame to be made; `payload` in parts, which are copied once. `encoding` is `raw` when left out. */
+/** A frame to be made; `payload` in parts. `encoding` is `raw` when left out. */
 export interface FrameDraft {
   readonly kind: FrameKind
   readonly encoding?: Encoding
   readonly payload: readonly Uint8Array[]
 }
-
-/** Frames as they stand in the file from `offset` on, numbered from `number`; `places` are those of the payloads. */
-export function encodeFrames(nonce: Buffer, number: number, offset: number, drafts: readonly FrameDraft[]): {
-  readonly bytes: Buffer
+export interface EncodedFrames {
+  /** To be written one behind the other. The parts of the payloads stand among them as they are, not copied. */
+  readonly parts: readonly Uint8Array[]
+  readonly bytes: number
+  /** Where the payloads lie in the file. */
   readonly places: readonly { readonly offset: number; readonly length: number }[]
-} {
-  const lengths = drafts.map(({ payload }) => payload.reduce((sum, part) => sum + part.length, 0))
-  const bytes = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + frameHeaderBytes + length, 0))
+}
+
+/** Frames as they stand in the file from `offset` on, numbered from `number`. */
+export function encodeFrames(nonce: Buffer, number: number, offset: number, drafts: readonly FrameDraft[]): EncodedFrames {
+  const parts: Uint8Array[] = []
   const places: { offset: number; length: number }[] = []
-  let at = 0
+  let end = offset
   drafts.forEach(({ kind, encoding = 'raw', payload }, index) => {
-    const length = lengths[index]!
+    const length = payload.reduce((sum, part) => sum + part.length, 0)
     if (length > maxPayloadBytes) throw new Error(`store/frame: a payload of ${length} bytes, the limit is ${maxPayloadBytes}`)
-    const payloadAt = at + frameHeaderBytes
-    let end = payloadAt
-    for (const part of payload) {
-      bytes.set(part, end)
-      end += part.length
-    }
-    magic.copy(bytes, at)
-    bytes[at + 4] = frameKinds.indexOf(kind) + 1
-    bytes[at + 5] = encodings.indexOf(encoding)
-    bytes[at + 6] = bytes[at + 7] = 0
-    nonce.copy(bytes, at + nonceAt, 0, nonceBytes)
-    bytes.writeUInt32LE(number + index, at + numberAt)
-    bytes.writeUInt32LE(length, at + lengthAt)
-    bytes.writeUInt32LE(crc32(bytes.subarray(payloadAt, end)), at + payloadSumAt)
-    bytes.writeUInt32LE(crc32(bytes.subarray(at, at + headerSumAt)), at + headerSumAt)
-    places.push({ offset: offset + payloadAt, length })
-    at = end
+    const head = Buffer.alloc(frameHeaderBytes)
+    magic.copy(head, 0)
+    head[4] = frameKinds.indexOf(kind) + 1
+    head[5] = encodings.indexOf(encoding)
+    nonce.copy(head, nonceAt, 0, nonceBytes)
+    head.writeUInt32LE(number + index, numberAt)
+    head.writeUInt32LE(length, lengthAt)
+    head.writeUInt32LE(payload.reduce((sum, part) => crc32(part, sum), 0), payloadSumAt)
+    head.writeUInt32LE(crc32(head.subarray(0, headerSumAt)), headerSumAt)
+    parts.push(head, ...payload)
+    places.push({ offset: end + frameHeaderBytes, length })
+    end += frameHeaderBytes + length
   })
-  return { bytes, places }
+  return { parts, bytes: end - offset, places }
 }
 
 /**

@@ -4,7 +4,7 @@ import type { Digest } from '../../src/ids.ts'
 import { rawBlob } from './blob-encoding.ts'
 import { encodeFrames, type FrameDraft } from './frame.ts'
 import { emptyView, formatVersion, type SegmentHeader, type SegmentView } from './segment.ts'
-import { syncFolder, writeFully, type StoreFile, type StoreFs } from './store-fs.ts'
+import { syncFolder, writeParts, type StoreFile, type StoreFs } from './store-fs.ts'
 
 /** The segment this process writes to. `view` is kept equal to what a scan of the file would give. */
 export interface SegmentWriter {
@@ -62,10 +62,10 @@ export async function appendBatch(
     ...batch.blobs.map(({ digest, bytes }) => ({ kind: 'blob', payload: rawBlob(digest, bytes) } as const)),
     ...batch.entries.map((entry) => ({ kind: 'journal', payload: [toJson(entry)] } as const)),
   ]
-  const { bytes, places } = encodeFrames(writer.nonce, number, offset, drafts)
+  const { parts, bytes, places } = encodeFrames(writer.nonce, number, offset, drafts)
   let at: AppendFailed['at'] = 'write'
   try {
-    await writeFully(writer.file, bytes, offset)
+    await writeParts(writer.file, parts, offset)
     at = 'sync'
     if (sync === 'now') await syncSegment(fs, folder, writer)
   } catch (error) {
@@ -83,7 +83,7 @@ export async function appendBatch(
   })
   const behind = number + first + batch.blobs.length
   batch.entries.forEach((entry, index) => void view.entries.push({ number: behind + index, entry }))
-  view.end = { offset: offset + bytes.length, number: number + drafts.length, nonce: writer.nonce }
+  view.end = { offset: offset + bytes, number: number + drafts.length, nonce: writer.nonce }
 }
 
 /** Makes all that was written durable. Throws environment errors; `unsynced` then still names what is in doubt. */

@@ -9,6 +9,7 @@ import { failure, type Failure } from '../../src/protocol/failure.ts'
 export interface StoreFile {
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesRead: number }>
   write(buffer: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesWritten: number }>
+  writev(parts: readonly Uint8Array[], position: number): Promise<{ bytesWritten: number }>
   truncate(length: number): Promise<void>
   datasync(): Promise<void>
   sync(): Promise<void>
@@ -80,6 +81,28 @@ export async function writeFully(file: StoreFile, bytes: Uint8Array, position: n
     if (bytesWritten === 0) throw Object.assign(new Error('EIO: the disk took no bytes, write'), { code: 'EIO' })
     done += bytesWritten
   }
+}
+
+/** What one call takes: systems allow 1024 parts. */
+const maxParts = 512
+
+/** Like `writeFully` for bytes in parts, without copying them together. */
+export async function writeParts(file: StoreFile, parts: readonly Uint8Array[], position: number): Promise<void> {
+  let at = position
+  let rest = parts.filter((part) => part.length > 0)
+  while (rest.length > 0) {
+    const { bytesWritten } = await file.writev(rest.slice(0, maxParts), at)
+    if (bytesWritten === 0) throw Object.assign(new Error('EIO: the disk took no bytes, write'), { code: 'EIO' })
+    at += bytesWritten
+    rest = behind(rest, bytesWritten)
+  }
+}
+
+function behind(parts: readonly Uint8Array[], bytes: number): Uint8Array[] {
+  let left = bytes
+  let index = 0
+  while (index < parts.length && parts[index]!.length <= left) left -= parts[index++]!.length
+  return left === 0 ? parts.slice(index) : [parts[index]!.subarray(left), ...parts.slice(index + 1)]
 }
 
 /** Up to `length` bytes from `position`; fewer when the file ends before. */

@@ -11,11 +11,12 @@ vi.mock(import('../../host/store/store-fs.ts'), async (load) => {
   const real = await load()
   const open: typeof real.nodeFs.open = async (...args) => {
     const file = await real.nodeFs.open(...args)
-    const write: typeof file.write = (...bytes) => broken.write === undefined
-      ? file.write(...bytes)
+    const unlessBroken = <T>(work: () => Promise<T>): Promise<T> => broken.write === undefined
+      ? work()
       : Promise.reject(Object.assign(new Error(`${broken.write}: injected, write`), { code: broken.write }))
     return {
-      write,
+      write: (...bytes) => unlessBroken(() => file.write(...bytes)),
+      writev: (...parts) => unlessBroken(() => file.writev(...parts)),
       read: (...more) => file.read(...more), truncate: length => file.truncate(length),
       datasync: () => file.datasync(), sync: () => file.sync(), close: () => file.close(),
     }

@@ -27,4 +27,4 @@ export const blob = (content: string | Uint8Array): Blob => {
 
 /** One frame as it stands in a segment's file. */
 export const frameOf = (nonce: Buffer, number: number, kind: FrameKind, encoding: Encoding, payload: readonly Uint8Array[]): Buffer =>
-  encodeFrames(nonce, number, 0, [{ kind, encoding, payload }]).bytes
+  Buffer.concat(encodeFrames(nonce, number, 0, [{ kind, encoding, payload }]).parts)

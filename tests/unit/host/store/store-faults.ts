@@ -21,6 +21,12 @@ export function faultyFs(): { fs: StoreFs; faults: Map<FaultPoint, string>; byte
       check('file.write')
       return file.write(buffer, offset, Math.min(length, bytesPerWrite.limit), position)
     },
+    async writev(parts, position) {
+      const bytes = Buffer.concat(parts)
+      if (faults.has('file.write')) await file.write(bytes, 0, Math.floor(bytes.length / 2), position)
+      check('file.write')
+      return file.write(bytes, 0, Math.min(bytes.length, bytesPerWrite.limit), position)
+    },
     truncate: async (length) => (check('file.truncate'), file.truncate(length)),
     datasync: async () => (check('file.datasync'), file.datasync()),
     sync: async () => (check('file.sync'), file.sync()),
