@@ -4,7 +4,7 @@ import { absentFoldersOf, observePath } from '../capture/observe.ts'
 import { failedFolder, outcomesOf, phasesOf, type RestoreDeps } from './apply.ts'
 import { discardTemp } from './atomic-write.ts'
 import { errnoOf, nodeFileSystem, type FileSystem } from './file-system.ts'
-import { deepestFirst, makeFolders, outermostFirst, removeEmptyFolder } from './folders.ts'
+import { deepestFirst, makeFolders, outermostFirst, parentsOf, removeEmptyFolder } from './folders.ts'
 import { limitFor, putState } from './put-state.ts'
 import { parentsAreReal } from './safe-path.ts'
 import { withSteps } from './steps.ts'
@@ -28,6 +28,8 @@ export async function takeBackFiles(
   const fs = withSteps(deps.fs ?? nodeFileSystem, deps.onStep)
   const modes = new Map(begin.foldersToRemove.map(path => [path, UNKNOWN_FOLDER_MODE]))
   for (const { path, mode } of deps.removedFolders ?? []) modes.set(path, mode)
+  const phases = phasesOf(begin.rows)
+  const links = new Set(phases.clear.filter(({ was }) => was.kind === 'link').map(({ path }) => path))
   const outcomes: Outcome[] = []
   const bringBack = async (rows: readonly OpRow[]): Promise<void> => {
     for (const row of rows.toReversed()) {
@@ -35,11 +37,15 @@ export async function takeBackFiles(
       const missing = was.kind === 'absent' ? [] : await absentFoldersOf(path, fs)
       const folders = missing.map(folder => ({ path: folder, mode: modes.get(folder) }))
       const moved = await putState({ path, temp, from: goal, to: was, folders }, { readBlob, fs, maxBytes })
+      // Nothing was there, and behind the link that was in the way nothing is.
+      if (moved.reason === 'behind-link' && was.kind === 'absent' && parentsOf(path).some(folder => links.has(folder))) {
+        outcomes.push({ path, action: row.action, result: 'restored' })
+        continue
+      }
       const kept = moved.reason === 'changed-meanwhile' ? { result: 'kept' as const } : {}
       outcomes.push(...outcomesOf(row, moved).map(outcome => outcome.path === path ? { ...outcome, ...kept } : outcome))
     }
   }
-  const phases = phasesOf(begin.rows)
   await bringBack(phases.fill)
   outcomes.push(...await remakeFolders(modes, fs))
   await bringBack([...phases.recreate, ...phases.delete])

@@ -38,7 +38,7 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
   let batch: { digest: Extract<FileState, { kind: 'file' }>['digest']; bytes: Uint8Array }[] = []
   let batchBytes = 0
   const files = plan.rows.filter(isFileWork)
-  const going = new Set(files.filter(row => row.decision.kind === 'delete').map(row => row.path))
+  const clearing = new Map(files.filter(row => row.decision.kind === 'delete' || (row.decision.kind === 'write' && row.goal.kind === 'folder')).map(row => [row.path, row.goal]))
   const store = async (): Promise<Result<unknown, Failure>> => {
     const blobs = batch
     batch = []
@@ -62,8 +62,7 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
       const stored = await store()
       if (!stored.ok) return stored
     }
-    // A file that goes may stand where a folder has to be.
-    const absentFolders = decision.kind === 'recreate' ? [...parentsOf(path).filter(folder => going.has(folder)), ...await absentFoldersOf(path)] : []
+    const absentFolders = decision.kind === 'recreate' ? await foldersFor(path, clearing) : []
     rows.push({ path, action: decision.kind, was: current, goal, temp: tempFor(path, op, rows.length), absentFolders })
   }
   const stored = await store()
@@ -78,6 +77,15 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
   if (!written.ok) return written
   deps.onPhase('op-begin', op)
   return ok(entry)
+}
+
+/** Folders to make for a path, outermost first. Where a file or a link goes out of the way, nothing below its place is there. */
+async function foldersFor(path: string, clearing: ReadonlyMap<string, FileState>): Promise<string[]> {
+  const parents = parentsOf(path)
+  const at = parents.findIndex(folder => clearing.has(folder))
+  if (at < 0) return absentFoldersOf(path)
+  // Where a folder comes in its place, that is a row of its own.
+  return parents.slice(clearing.get(parents[at]!)!.kind === 'folder' ? at + 1 : at)
 }
 
 /** The folders of a plan that are there: taking back makes every folder again that an op was to remove. */

@@ -72,19 +72,30 @@ export interface Findings {
 
 /** Decides, per path, how the files get back to before the turn that starts at `startSeq`. */
 export function planRestore(ledger: Ledger, startSeq: Seq, { current, putBack, distrusted, others }: Findings): RestorePlan {
-  const made = firstMade(ledger, startSeq)
+  const brought = folderStories(ledger, startSeq)
+  /** Links that go, and with them the way to what lies behind them. */
+  const links = new Set<string>()
+  const stateAt = (path: string): FileState => {
+    const state = stateOf(current, path)
+    const isHidden = state.kind === 'unknown' && state.reason === 'behind-link'
+    return isHidden && links.size > 0 && parentsOf(path).some(folder => links.has(folder)) ? absent : state
+  }
+  // In the order of paths, so that a folder's place is decided before what is in it.
   const rows = pathsInSpan(ledger, startSeq).map((path): PlanRow => {
     const records = inSpan(ledger.paths.get(path)!, startSeq)
-    const end = leftBy(records.at(-1)!, stateOf(current, path))
-    const now = withModeFrom(end, stateOf(current, path))
     const first = records[0]!
+    const folder = isFolders(records) ? brought().get(path) ?? untold : undefined
+    const end = endOf(records, stateAt(path), folder)
+    const now = withModeFrom(end, stateAt(path))
     // A folder that a call removed may be one that an earlier call of the span made on the way to a file.
-    const isMade = first.before.kind === 'folder' && (made.get(path) ?? Infinity) < first.number
+    const isMade = folder !== undefined && folder.firstMade < first.number
     const goal = distrusted?.has(first.id) === true ? unknown('record-lost') : isMade ? absent : first.before
-    const conflict = conflictOf(records, now, others?.get(path) ?? [])
+    const conflict = conflictOf({ records, end, now, others: others?.get(path) ?? [], isFolder: folder !== undefined })
     const turns = [...new Set(records.map(record => record.turn.number))]
     const origin = records.some(record => record.origin === 'tool') ? 'tool' : 'shell'
-    return { path, goal, current: now, conflict, turns, origin, decision: decide({ goal, now, end }, conflict, putBack?.has(path) === true) }
+    const decision = decide({ goal, now, end }, conflict, putBack?.has(path) === true)
+    if (now.kind === 'link' && (decision.kind === 'delete' || (decision.kind === 'write' && goal.kind === 'folder'))) links.add(path)
+    return { path, goal, current: now, conflict, turns, origin, decision }
   })
   const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
   return { rows, folders: foldersToRemove(rows, madeFor(ledger, startSeq, gone.map(row => row.path))) }
@@ -112,11 +123,13 @@ export function planUndo(op: StandingOp, current: ReadonlyMap<string, FileState>
     return { path, goal, current: now, conflict, turns: [], origin: 'tool', decision: decide({ goal, now, end }, conflict, putBack.has(path)) }
   }
   const changed = restoredRows(op)
+  const made = changed.filter(({ action }) => action === 'recreate').flatMap(({ absentFolders }) => absentFolders)
+  // Where the op took a file away it may have made a folder, for what came back in it.
+  const taken = new Set(made)
   const rows = [
-    ...changed.map(({ path, was, goal }) => row(path, was, goal)),
+    ...changed.map(({ path, was, goal }) => row(path, was, goal.kind === 'absent' && taken.has(path) ? { kind: 'folder' } : goal)),
     ...bareFolders(op).map(({ path, mode }) => row(path, { kind: 'folder', mode }, absent)),
   ]
-  const made = changed.filter(({ action }) => action === 'recreate').flatMap(({ absentFolders }) => absentFolders)
   return { rows: rows.toSorted(byPath), folders: foldersToRemove(rows, made) }
 }
 
@@ -153,13 +166,15 @@ function decide({ goal, now, end }: { goal: FileState; now: FileState; end: File
 }
 
 /** The last call's end says what should be there; a call that found something else than the one before it left tells of an edit between. */
-function conflictOf(records: readonly CallRecord[], now: FileState, others: readonly OtherWrite[]): Conflict | undefined {
+function conflictOf({ records, end, now, others, isFolder }: {
+  records: readonly CallRecord[]; end: FileState | undefined; now: FileState; others: readonly OtherWrite[]; isFolder: boolean
+}): Conflict | undefined {
   const last = records.at(-1)!
-  const end = leftBy(last, now)
   if (!isSeen(end)) return 'cut-off'
   if (others.some(({ atMs, isShared }) => isShared === true || atMs > last.atMs)) return 'other-session'
   if (!sameState(end, now)) return 'changed-since'
-  const pairs = records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
+  // A folder comes and goes with what is in it, of which its own records say nothing; there is nothing in it to lose.
+  const pairs = isFolder ? [] : records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
   if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
   const breaks = pairs.filter(({ left, found }) => !sameState(left!, found))
   if (breaks.some(({ found }) => others.some(({ after }) => after !== undefined && sameState(after, found)))) return 'other-session'
@@ -193,16 +208,51 @@ function bareFolders(op: StandingOp): StandingOp['removedFolders'] {
 const parentsOf = (path: string): readonly string[] =>
   [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index))
 
-/** Folders that calls of the span made on the way to something, each with the number of the first record that says so. */
-function firstMade(ledger: Ledger, startSeq: Seq): ReadonlyMap<string, number> {
-  const made = new Map<string, number>()
-  for (const path of ledger.paths.values()) {
-    for (const { before, after, absentFolders, number } of inSpan(path, startSeq)) {
-      if (before.kind !== 'absent' || after === undefined || after.kind === 'absent') continue
-      for (const folder of absentFolders) made.set(folder, Math.min(number, made.get(folder) ?? Infinity))
+/** What the records of what is in a folder tell of the folder itself: numbers of records. */
+interface FolderStory {
+  /** Calls that made it on the way to something. */
+  readonly firstMade: number
+  readonly lastMade: number
+  /** The last call that took something away in it, and may have taken it along. */
+  readonly lastEmptied: number
+}
+const untold: FolderStory = { firstMade: Infinity, lastMade: -1, lastEmptied: -1 }
+
+/** For the span; gathered when first asked for, as most spans name no folder. */
+function folderStories(ledger: Ledger, startSeq: Seq): () => ReadonlyMap<string, FolderStory> {
+  let stories: Map<string, FolderStory> | undefined
+  const gather = (): Map<string, FolderStory> => {
+    const all = new Map<string, FolderStory>()
+    const note = (folder: string, add: (story: FolderStory) => Partial<FolderStory>): void => {
+      const story = all.get(folder) ?? untold
+      all.set(folder, { ...story, ...add(story) })
     }
+    for (const path of ledger.paths.values()) {
+      for (const { before, after, absentFolders, number } of inSpan(path, startSeq)) {
+        if (after?.kind === 'absent') for (const folder of parentsOf(path.path)) note(folder, story => ({ lastEmptied: Math.max(number, story.lastEmptied) }))
+        if (before.kind !== 'absent' || after === undefined || after.kind === 'absent') continue
+        for (const folder of absentFolders) note(folder, story => ({ firstMade: Math.min(number, story.firstMade), lastMade: Math.max(number, story.lastMade) }))
+      }
+    }
+    return all
   }
-  return made
+  return () => stories ??= gather()
+}
+
+const isFolders = (records: readonly CallRecord[]): boolean =>
+  records.every(({ before, after }) => [before, after].every(state => state === undefined || state.kind === 'folder' || state.kind === 'absent'))
+  && records.some(({ before, after }) => before.kind === 'folder' || after?.kind === 'folder')
+
+/** What the session left at a path, as far as that was seen; `folder` where the path has only been a folder. */
+function endOf(records: readonly CallRecord[], now: FileState, folder: FolderStory | undefined): FileState | undefined {
+  const last = records.at(-1)!
+  const left = leftBy(last, now)
+  if (folder === undefined) return left
+  const lastSeen = Math.max(last.number, folder.lastMade)
+  const isThere = folder.lastMade > last.number || left?.kind === 'folder'
+  // A command that removes a folder with something in it is recorded for what was in it.
+  if (isThere && now.kind === 'absent' && folder.lastEmptied > lastSeen) return absent
+  return isThere && left?.kind !== 'folder' ? { kind: 'folder' } : left
 }
 
 const madeFor = (ledger: Ledger, startSeq: Seq, gone: readonly string[]): readonly string[] =>

@@ -23,7 +23,7 @@ function share(calls: readonly FsCall[], n: number, offset: number): readonly Fs
 
 const names = [
   'edited.txt', 'run.sh', 'link', 'gone/deep/back.txt', 'gone/again.txt', 'made/sub/new.txt', 'new.txt',
-  'bare', 'bare/inner', 'was-file', 'was-file/new.txt', 'was-folder', 'was-folder/back.txt', 'in-the-way', 'in-the-way/back.txt',
+  'bare', 'bare/inner', 'was-file', 'was-file/new.txt', 'was-folder', 'was-folder/back.txt', 'in-the-way', 'in-the-way/back.txt', 'linked', 'linked/sub/back.txt',
 ]
 const rows = (): OpRow[] => [
   w.row('new.txt', w.file('new'), absent),
@@ -41,10 +41,12 @@ const rows = (): OpRow[] => [
   w.row('was-folder', w.file('agent'), { kind: 'folder', mode: 0o700 }),
   w.row('in-the-way/back.txt', absent, w.file('back'), ['in-the-way']),
   w.row('in-the-way', w.file('agent'), absent),
+  w.row('linked', w.link('nowhere'), absent),
+  w.row('linked/sub/back.txt', absent, w.file('back'), ['linked', 'linked/sub']),
 ]
 
 async function lay(): Promise<void> {
-  for (const name of ['gone', 'made', 'bare', 'was-file', 'was-folder', 'in-the-way', 'empty']) await w.lay(name, absent)
+  for (const name of ['gone', 'made', 'bare', 'was-file', 'was-folder', 'in-the-way', 'linked', 'empty']) await w.lay(name, absent)
   for (const { path, was } of begin.rows) if (was.kind !== 'absent') await w.lay(nameOf(path), was)
   await w.lay('empty/inner', { kind: 'folder' })
 }
@@ -69,7 +71,7 @@ test('the op goes from its start to its goal and back', async () => {
   expect(await w.snapshot()).toEqual(start)
   expect(Object.keys(goal)).toEqual([
     'bare', 'bare/inner', 'edited.txt', 'gone', 'gone/again.txt', 'gone/deep', 'gone/deep/back.txt', 'in-the-way', 'in-the-way/back.txt',
-    'link', 'run.sh', 'user.txt', 'was-file', 'was-folder', 'was-folder/back.txt',
+    'link', 'linked', 'linked/sub', 'linked/sub/back.txt', 'run.sh', 'user.txt', 'was-file', 'was-folder', 'was-folder/back.txt',
   ])
   expect(goal).toMatchObject({ bare: 'folder 750', 'bare/inner': 'folder 700', 'was-folder': 'folder 700', 'was-file': 'file 644 mine' })
 
@@ -302,12 +304,13 @@ describe('settle', () => {
     expect(Object.fromEntries(outcomes.map(({ path, result, reason }) => [nameOf(path), reason ?? result]))).toEqual({
       ...Object.fromEntries(names.map(name => [name, 'not-applied'])),
       'in-the-way': 'restored',
+      linked: 'restored',
       'was-folder': 'restored',
       'edited.txt': 'restored',
       'run.sh': 'changed-meanwhile',
     })
     expect(await temps()).toEqual([])
-    const { 'in-the-way': _gone, ...rest } = start
+    const { 'in-the-way': _file, linked: _link, ...rest } = start
     expect(await w.snapshot()).toEqual({ ...rest, 'was-folder': 'folder 700', 'edited.txt': goal['edited.txt'], 'run.sh': 'file 644 user' })
   })
 

@@ -186,6 +186,15 @@ describe('a folder as a path of its own', () => {
     expect(planOf(journal, now, 2).rows.map(row => row.decision.kind)).toEqual(['recreate', 'recreate'])
   })
 
+  test('what was in a folder whose place the turn gave to a link comes back with it', () => {
+    const linked = aJournal().changes('/w/d', undefined, link).changes('/w/d/f', '1', undefined)
+    const kept = aJournal().changes('/w/d', undefined, link, { doubt: 'overlap' }).changes('/w/d/f', '1', undefined)
+    const now = { '/w/d': link, '/w/d/f': unknown('behind-link') }
+
+    expect(planOf(linked, now).rows.map(row => row.decision)).toEqual([{ kind: 'delete' }, { kind: 'recreate' }])
+    expect(planOf(kept, now).rows[1]!.decision).toEqual({ kind: 'skip', skip: 'behind-link' })
+  })
+
   test('a file whose place the turn gave to a folder comes back, and a folder whose place it gave to a file', () => {
     expect(planOf(aJournal().changes(a, '1', private_), { [a]: folder }).rows).toMatchObject([{ current: private_, decision: { kind: 'write' } }])
     expect(planOf(aJournal().changes(a, private_, '1'), { [a]: file('1') }).rows).toMatchObject([{ goal: private_, decision: { kind: 'write' } }])
@@ -257,6 +266,14 @@ describe('an undo', () => {
 
     expect(undo(file('mine'))).toEqual({ kind: 'keep', conflict: 'changed-since', putBack: 'write' })
     expect(undo(folder)).toEqual({ kind: 'none' })
+  })
+
+  test('brings a file back that made way for a folder', () => {
+    const journal = aJournal()
+    journal.rollback(1, [opRow('/w/d', link, absent), opRow('/w/d/f', absent, file('1'), ['/w/d'])], [restored('/w/d'), restored('/w/d/f')])
+    const plan = planUndo(foldLedger(journal.entries).ops[0]!, new Map([['/w/d', folder], ['/w/d/f', file('1')]]), new Set())
+
+    expect(plan).toMatchObject({ rows: [{ goal: link, decision: { kind: 'write' } }, { decision: { kind: 'delete' } }], folders: [] })
   })
 
   test('takes a folder along that the rollback brought back', () => {
