@@ -127,6 +127,8 @@ async function inGitTree<T>(work: (base: string, tree: string) => Promise<T>): P
     const git = (...args: string[]) => execFileSync('git', ['-c', 'user.name=b', '-c', 'user.email=b@b', ...args], { cwd: tree, stdio: ['ignore', 'ignore', 'inherit'] })
     const files = makeFiles(tree, 20_000, 1_000)
     git('init', '-q')
+    // Git would tidy up in the background while we measure.
+    git('config', 'gc.auto', '0')
     git('add', '-A')
     git('commit', '-qm', 'start')
     for (const [at, path] of files.slice(0, 250).entries()) writeFileSync(path, textOf(at + 1, 100 * 1024))
@@ -134,6 +136,16 @@ async function inGitTree<T>(work: (base: string, tree: string) => Promise<T>): P
     await sleep(RACY_MS)
     return work(base, tree)
   })
+}
+
+/** A shadow of the work tree's files in a repository of its own, as other tools keep one. */
+function shadowOf(tree: string, gitDir: string) {
+  const env = { ...process.env, GIT_DIR: gitDir, GIT_WORK_TREE: tree }
+  for (const args of [['init', '-q'], ['config', 'gc.auto', '0']]) execFileSync('git', args, { env })
+  return {
+    add: () => run('git', ['add', '-A'], { cwd: tree, env, maxBuffer: 1 << 26 }),
+    writeTree: () => run('git', ['write-tree'], { cwd: tree, env }),
+  }
 }
 
 const gitInput = 'a work tree of 20,000 files, 500 of 100 KB dirty or untracked, warm, 9 rounds'
@@ -159,6 +171,61 @@ export const benches: readonly Bench[] = [
       const times = await sideBySide(ROUNDS, () => bracket(deps), () => statWalk(tree))
       await end()
       return ratio(times, 0.5, 'one plain stat walk', gitInput)
+    }),
+  },
+  {
+    name: 'bracket_git_stale',
+    run: () => inGitTree(async (base, tree) => {
+      const copy = join(base, 'copy')
+      execFileSync('cp', ['-a', tree, copy])
+      await sleep(RACY_MS)
+      const [warm, stale] = [aLook(join(base, 'ours'), tree), aLook(join(base, 'copied'), copy)]
+      for (const { deps } of [warm, stale]) await bracket(deps)
+      const times = await sideBySide(ROUNDS, () => bracket(stale.deps), () => bracket(warm.deps))
+      for (const { end } of [warm, stale]) await end()
+      return ratio(times, 1.5, 'the same in the tree itself', 'a `cp -a` of a work tree of 20,000 files, 500 of 100 KB dirty or untracked, from the second bracket on, 9 rounds')
+    }),
+  },
+  {
+    name: 'bracket_git_change',
+    run: () => inGitTree(async (base, tree) => {
+      const { deps, end } = aLook(base, tree)
+      const shadow = shadowOf(tree, join(base, 'shadow'))
+      await shadow.add()
+      await bracket(deps)
+      const times = { ours: [] as number[], theirs: [] as number[] }
+      for (let round = -1; round < ROUNDS; round++) {
+        const start = performance.now()
+        const before = await lookBefore(deps)
+        const between = performance.now()
+        // Committed files in their committed state, 200 others in every round.
+        for (let at = 0; at < 200; at++) writeFileSync(join(tree, `d${at}`, `f${2_000 + round * 200 + at}.txt`), textOf(-round - at, 1_000))
+        const ran = performance.now()
+        const { seen } = await lookAfter(deps, before!)
+        const looked = performance.now()
+        await shadow.add()
+        await shadow.writeTree()
+        const added = performance.now()
+        if (seen.length !== 200 || seen.some(({ before: was }) => was.kind !== 'file')) throw new Error(`bench: ${seen.length} of 200 changes`)
+        if (round < 0) continue
+        times.ours.push(between - start + looked - ran)
+        times.theirs.push(added - looked)
+      }
+      await end()
+      return ratio({ ours: median(times.ours), theirs: median(times.theirs) }, 2, 'git add -A && git write-tree in a warm shadow', 'a command that rewrites 200 files of 1 KB in a work tree of 20,000 files, 500 of 100 KB dirty or untracked, 9 rounds')
+    }),
+  },
+  {
+    name: 'bracket_git_first',
+    run: () => inGitTree(async (base, tree) => {
+      let number = 0
+      const ours = async () => {
+        const { deps, end } = aLook(join(base, `ours${++number}`), tree)
+        await bracket(deps)
+        await end()
+      }
+      const theirs = async () => { await shadowOf(tree, join(base, `shadow${number}`)).add() }
+      return ratio(await sideBySide(ROUNDS, ours, theirs), 0.2, 'first git add -A of a shadow', 'a work tree of 20,000 files, 500 of 100 KB dirty or untracked, first bracket, 9 rounds')
     }),
   },
   {

@@ -42,5 +42,5 @@ if (values.json) console.log(JSON.stringify(results, null, 2))
 
 function line(name: string, { value, unit, limit, baseline, input }: Measurement): string {
   const beside = baseline && `${baseline.name}: ${baseline.value} ${unit}`
-  return [`${name}: ${value} ${unit}`, limit && `limit ${limit}`, beside, input].filter(Boolean).join(' · ')
+  return [`${name}: ${value} ${unit}`, limit !== undefined && `limit ${limit}`, beside, input].filter(Boolean).join(' · ')
 }
