@@ -1,7 +1,7 @@
 import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
-import { cleanStates } from './clean-states.ts'
+import { cleanStates, withModeOf } from './clean-states.ts'
 import { changedFolders, emptyFolderAt, factsOfLook, madeFolders, type FolderFacts } from './folder-changes.ts'
 import { lookAtFolders, makeFolderMemory, type FolderLook, type FolderMemory } from './folder-look.ts'
 import { walkFolder } from './folder-walk.ts'
@@ -10,6 +10,7 @@ import { ignoredPaths } from './git-objects.ts'
 import { GitFailure } from './git-run.ts'
 import type { GitTree } from './git-tree.ts'
 import { parentsOf, walkOptions, type Before, type Difference, type LookDeps, type Seen, type TreeLook } from './look.ts'
+import { stateOf } from './known-states.ts'
 import { contentsOf, equal, isMade, seenOf } from './seen.ts'
 import { lookNow, versionOf } from './stat-now.ts'
 import { isAsIndexed } from './tracked-modes.ts'
@@ -62,7 +63,8 @@ async function afterInTree(deps: LookDeps, before: Before, { tree, look: old, ru
   const blobs = await cleanStates(deps, tree, old, candidates.filter(path =>
     old.index.has(path) && !dirtyThen.has(path) && !before.known.has(`${tree.root}/${path}`)))
   // A file that ignore rules hid before looks new once they change; it was never ours to delete.
-  const rulesMoved = found?.rules !== rules || candidates.some(path => basename(path) === '.gitignore')
+  const rulesMoved = found?.rules !== rules || await someMoved(deps, candidates.filter(path => basename(path) === '.gitignore')
+    .map(path => `${tree.root}/${path}`), path => before.known.get(path) ?? blobs.get(path))
   // So does one that was put into the index all the same.
   const ignored = await ignoredPaths(tree, [...byIndex].filter(path => !old.index.has(path) && !dirtyThen.has(path)))
   const isExplained = moved ? await explainedByGit(deps, tree, old, fresh, byIndex, dirtyThen) : () => false
@@ -77,6 +79,16 @@ async function afterInTree(deps: LookDeps, before: Before, { tree, look: old, ru
     byGit: (path, was, after) => isExplained(nameOf(path), was, after),
     isUntouched: path => isUntouched(tree, old, nameOf(path)),
   })
+}
+
+/** False when each path is as it was; one that was not committed is listed although nothing happened to it. */
+async function someMoved(deps: LookDeps, paths: readonly string[], stateThen: (path: string) => FileState | undefined): Promise<boolean> {
+  for (const path of paths) {
+    const then = stateThen(path)
+    const now = await stateOf(deps, path)
+    if (then === undefined || then.kind === 'unknown' || !equal(withModeOf(then, now), now)) return true
+  }
+  return false
 }
 
 /** What git does not list, or a file of another kind in its place. */

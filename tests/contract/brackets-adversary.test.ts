@@ -371,6 +371,21 @@ describe.each(kinds)('a command in %s', (_name, prepare) => {
 })
 
 describe('a command that changes what git ignores', () => {
+  it.each([
+    ['new', (world: World) => world.write('.gitignore', '*.log\n')],
+    ['changed', (world: World) => world.write('.gitignore', '*.log\n*.tmp\n')],
+  ] as const)('is another one than the user, whose rules are %s and not committed', async (kind, edit) => {
+    const world = aWorld({ 'a.txt': '1', ...(kind === 'changed' ? { '.gitignore': '*.log\n' } : {}) })
+    commitAll(world.ws)
+    edit(world)
+    const chat = await opened(world)
+    await chat.turn('first', runs('echo n > new.txt; echo 2 > a.txt'))
+
+    expect(await rowsOf(chat, 1)).toEqual(['write a.txt', 'delete new.txt'])
+    await chat.command('/rollback 1')
+    expect(Object.keys(world.tree())).not.toContain('new.txt')
+  })
+
   it('and makes a file that the new rules show never has it deleted for an old one', async () => {
     const world = aWorld({ '.gitignore': '*.log\n', 'old.log': 'mine' })
     commitAll(world.ws)
