@@ -6,7 +6,7 @@ import { changedFolders, emptyFolderAt, factsOfLook, madeFolders, type FolderFac
 import { lookAtFolders, makeFolderMemory, type FolderLook, type FolderMemory } from './folder-look.ts'
 import { walkFolder } from './folder-walk.ts'
 import { changedIndexPaths, lookAtTree, type GitLook } from './git-index.ts'
-import { ignoredPaths } from './git-objects.ts'
+import { committedBetween, ignoredPaths } from './git-objects.ts'
 import { GitFailure } from './git-run.ts'
 import type { GitTree } from './git-tree.ts'
 import { parentsOf, walkOptions, type Before, type Difference, type LookDeps, type Seen, type TreeLook } from './look.ts'
@@ -97,13 +97,15 @@ const otherKindAt = (path: string, facts: FolderFacts): FileState | undefined =>
 
 /** Tells which changes are git's own move of HEAD. */
 async function explainedByGit(deps: LookDeps, tree: GitTree, old: GitLook, fresh: GitLook, byIndex: ReadonlySet<string>, dirtyThen: ReadonlySet<string>) {
+  const commits = await committedBetween(tree, old.head, fresh.head)
   const gitNow = await cleanStates(deps, tree, fresh, [...byIndex].filter(path => fresh.index.has(path)))
   const gitThen = await cleanStates(deps, tree, old, [...byIndex].filter(path => old.index.has(path) && dirtyThen.has(path)))
   return (name: string, was: FileState, after: FileState): boolean => {
-    if (!byIndex.has(name)) return false
+    if (!byIndex.has(name) || !commits.has(name)) return false
     const path = `${tree.root}/${name}`
-    // A change that was not committed is the user's; where git's move took it away, it is not explained by that.
-    const wasAsCommitted = !dirtyThen.has(name) || (old.index.has(name) && isCheckedOut(gitThen.get(path), was))
+    // A change that was staged or not even that is the user's; where git's move took it away, it is not explained by that.
+    const wasStaged = old.index.get(name)?.oid !== commits.get(name)
+    const wasAsCommitted = !wasStaged && (!dirtyThen.has(name) || (old.index.has(name) && isCheckedOut(gitThen.get(path), was)))
     // The blob of a file in another form tells nothing; git's note of the stat data tells that it wrote it.
     const isAsNoted = fresh.converted.has(name) && isUntouched(tree, fresh, name)
     return wasAsCommitted && (isAsNoted || isCheckedOut(gitNow.get(path), after))

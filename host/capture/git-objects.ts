@@ -29,3 +29,29 @@ export async function ignoredPaths({ ask }: GitTree, paths: readonly string[]): 
   if (code > 1) return new Set(paths)
   return new Set(stdout.toString().split('\0').map(path => path.replace(/^\.\//, '')))
 }
+
+/**
+ * Paths that differ between two commits, with the id of the blob in the first one, undefined for a path that is new.
+ * An undefined commit has no files. Nothing where git cannot read them.
+ */
+export async function committedBetween({ ask }: GitTree, from: string | undefined, to: string | undefined): Promise<ReadonlyMap<string, string | undefined>> {
+  const only = from ?? to
+  if (only === undefined) return new Map()
+  const asked = await ask(from === undefined || to === undefined
+    ? ['ls-tree', '-r', '-z', only]
+    : ['diff-tree', '-r', '-z', '--raw', '--no-renames', from, to])
+  if (asked.code !== 0) return new Map()
+  const fields = asked.stdout.toString().split('\0').slice(0, -1)
+  if (from === undefined || to === undefined) {
+    return new Map(fields.map((field): [string, string | undefined] => {
+      const tab = field.indexOf('\t')
+      return [field.slice(tab + 1), from === undefined ? undefined : field.slice(0, tab).split(' ')[2]]
+    }))
+  }
+  const changes = new Map<string, string | undefined>()
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const oid = fields[at]!.split(' ')[2]
+    changes.set(fields[at + 1]!, oid === undefined || /^0+$/.test(oid) ? undefined : oid)
+  }
+  return changes
+}
