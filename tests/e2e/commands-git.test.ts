@@ -136,7 +136,7 @@ describe('in the page', () => {
     await world.page.getByRole('button', { name: 'Roll back to before turn 1', exact: true }).click()
     const dialog = world.page.getByRole('dialog')
     for (const name of ['c.txt', '1', 'n.txt', 'x.txt']) await dialog.getByText(name, { exact: true }).first().waitFor()
-    await dialog.getByText('Git changed it when the command switched branches or commits.').first().waitFor()
+    await dialog.getByText('Changed by git itself, kept unless you choose otherwise').first().waitFor()
     await ui.screenshot(world.page, 'commands-git-switch')
     await dialog.getByRole('button', { name: 'Roll back 1 turn and 1 file' }).click()
     await dialog.getByText('3 files were kept as they are.').waitFor()
