@@ -48,7 +48,7 @@ export const uiEn = {
   'files.conflict.edited-between': 'Contains an edit of yours from between two changes of the agent.',
   'files.conflict.edited-between.outside': 'Contains an edit made outside of this session, between two changes of the agent.',
   'files.conflict.other-session': 'Another session in this workspace changed it too.',
-  'files.conflict.shared': 'Changed while a command ran for long or beside another one; it may not be the command’s doing.',
+  'files.conflict.shared': 'Changed while a command ran for long, in the background or beside another one; it may not be the command’s doing.',
   'files.conflict.git-moved': 'Git changed it when the command switched branches or commits.',
   'files.conflict.cut-off': 'The host stopped while this file was being written; its last recorded state is not certain.',
   'files.origin.shell': 'changed while a command ran',
@@ -60,6 +60,7 @@ export const uiEn = {
   'files.changed': 'changed just now',
   'files.folders.one': '1 folder made in these turns goes too if it is empty:',
   'files.folders.other': '{count} folders made in these turns go too if they are empty:',
+  'files.links': 'Has other names (hard links). It becomes a file of its own; the other names stay as they are:',
   'files.ignored': 'Files that git ignores, and folders such as node_modules, are not looked at around commands.',
   'files.rescue': 'Everything that is overwritten or deleted is saved first. You can undo the file changes.',
 

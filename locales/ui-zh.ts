@@ -50,7 +50,7 @@ export const uiZh = {
   'files.conflict.edited-between': '其中含有你在智能体两次改动之间所做的修改。',
   'files.conflict.edited-between.outside': '其中含有在智能体两次改动之间、本会话之外所做的修改。',
   'files.conflict.other-session': '同一工作区的另一个会话也改动过它。',
-  'files.conflict.shared': '在一条长时间运行或与其他命令并行的命令期间被改动，不一定是该命令所为。',
+  'files.conflict.shared': '在一条长时间运行、转入后台或与其他命令并行的命令期间被改动，不一定是该命令所为。',
   'files.conflict.git-moved': '命令切换分支或提交时由 git 改动。',
   'files.conflict.cut-off': '写入这个文件时主机中断了，最后记录的状态不一定准确。',
   'files.origin.shell': '命令运行期间改动',
@@ -62,6 +62,7 @@ export const uiZh = {
   'files.changed': '刚刚变化',
   'files.folders.one': '这几轮新建的 1 个文件夹若已变空，也会一并删除：',
   'files.folders.other': '这几轮新建的 {count} 个文件夹若已变空，也会一并删除：',
+  'files.links': '还有其他名称（硬链接）。还原后成为独立的文件，其他名称保持原样：',
   'files.ignored': '运行命令前后不查看被 git 忽略的文件，以及 node_modules 之类的文件夹。',
   'files.rescue': '被覆盖或删除的内容都会先保存，文件改动可以撤销。',
 

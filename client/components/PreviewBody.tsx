@@ -1,6 +1,7 @@
 import { hasText, type Translator } from '../../locales/translate.ts'
 import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
 import type { Preview } from '../../src/protocol/requests.ts'
+import { losesItsOtherNames } from '../../src/restore/other-names.ts'
 import css from './RollbackDialog.module.css'
 import { FileList } from './FileList.tsx'
 import { Gaps } from './Gaps.tsx'
@@ -20,6 +21,7 @@ export interface PreviewBodyProps {
 const MAX_TURNS = 6
 /** Folders named; the outermost ones say the most. */
 const MAX_FOLDERS = 6
+const MAX_LINKED = 6
 
 /**
  * What a rollback would do, in the order of weight: conversation, what is not covered, files, what
@@ -32,6 +34,7 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
     return hasText(key) ? [t(key)] : []
   })
   const skipped = preview.rows.flatMap(({ shown, skip }) => (skip === undefined ? [] : [{ name: shown, reason: skip }]))
+  const linked = preview.rows.filter(losesItsOtherNames).map(({ shown }) => shown)
   // They come deepest first, in the order they are removed.
   const folders = preview.folders.toReversed().slice(0, MAX_FOLDERS)
   return (
@@ -63,6 +66,11 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
           <p class={css.note}>
             {t.count('files.folders', preview.folders.length)}{' '}
             <Names names={folders} more={preview.folders.length - folders.length} t={t} />
+          </p>
+        )}
+        {linked.length > 0 && (
+          <p class={css.note}>
+            {t('files.links')} <Names names={linked.slice(0, MAX_LINKED)} more={linked.length - MAX_LINKED} t={t} />
           </p>
         )}
         {preview.hasCommands && <p class={css.note}>{t('files.ignored')}</p>}

@@ -4,6 +4,7 @@ import { placeOf } from '../../src/checkpoint/git-move.ts'
 import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import type { Preview, PreviewRow, TurnRow } from '../../src/protocol/requests.ts'
+import { losesItsOtherNames } from '../../src/restore/other-names.ts'
 import { hasText, translateFailure, type Translator } from '../../locales/translate.ts'
 import type { Operation } from './op-end.ts'
 import { shownPath } from './draft.ts'
@@ -46,6 +47,7 @@ export function reportPreview(t: Translator, preview: Preview): string {
     ...(files.length === 0 && preview.gaps.length === 0 ? [t('command.preview.nothing')] : linesOf(t, groupRows(files))),
     ...(preview.folders.length === 0 ? [] : [t('command.plan.folders', { names: nameList(t, preview.folders) })]),
     ...gapLines(t, preview.gaps, files.flatMap(({ shown, skip }) => (skip === undefined ? [] : [{ name: shown, reason: skip }]))),
+    ...linkLines(t, files.filter(losesItsOtherNames).map(({ shown }) => shown)),
     ...gitLines(t, preview.gitMoves),
     ...(preview.hasCommands ? [t('files.ignored')] : []),
     ...aroundLines(t, preview),
@@ -68,6 +70,8 @@ export function reportDone(t: Translator, operation: Operation, workspace: strin
     t.count('command.done.title', around?.turns.length ?? 1, { turn }),
     ...(lines.length === 0 ? [t('command.done.nothing')] : lines),
     ...gapLines(t, around?.gaps ?? [], outcomes.map(({ path, reason = '' }) => ({ name: shownPath(path, workspace), reason }))),
+    ...linkLines(t, begin.rows.filter(({ action, was }) => action === 'write' && was.kind === 'file' && was.links !== undefined)
+      .map(({ path }) => shownPath(path, workspace))),
     ...gitLines(t, around?.gitMoves ?? []),
     ...(around === undefined ? [] : aroundLines(t, around)),
     ...(changed.some(outcome => outcome.result === 'restored') ? [t('command.done.undo')] : []),
@@ -81,6 +85,9 @@ export function reportFailure(t: Translator, failure: Failure): string {
   const { text, remedy } = translateFailure(t.locale, failure)
   return `${text} ${remedy}`
 }
+
+const linkLines = (t: Translator, names: readonly string[]): readonly string[] =>
+  names.length === 0 ? [] : [t('command.links', { names: nameList(t, names) })]
 
 function groupRows(rows: readonly PreviewRow[]): readonly Line[] {
   return group(rows.map((row): Line => {

@@ -449,6 +449,15 @@ test('a file whose gap is not its row’s reason is still named as not covered',
   expect(screen.getByText('Not covered').closest('section')!.textContent).toContain('grown.bin')
 })
 
+test('a file with other names is named where one of them would be replaced', async () => {
+  const linked = { ...aRow('a.txt', 'write').current, links: 2 } as const
+  await openWell(aPreview({ rows: [aRow('a.txt', 'write', { current: linked }), aRow('gone.txt', 'delete', { current: linked })] }))
+
+  const note = screen.getByText(/^Has other names/)
+  expect(within(note).getByText('a.txt')).toBeTruthy()
+  expect(within(note).queryByText('gone.txt')).toBeNull()
+})
+
 test('where commands ran, one quiet line says what is never looked at', async () => {
   await openWell(aPreview({ hasCommands: true }))
 

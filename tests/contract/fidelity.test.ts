@@ -357,7 +357,8 @@ describe('a file with several names (hard links)', () => {
     await chat.turn('second', runs('ln b.txt c.txt'))
 
     const { rows } = await previewOf(chat, 1)
-    await chat.command('/rollback 1')
+    expect((await chat.command('/rollback preview 1')).text).toContain('Has other names (hard links), which stay as they are: a.txt\n')
+    expect((await chat.command('/rollback 1')).text).toContain('Has other names (hard links), which stay as they are: a.txt\n')
 
     expect(rows.map(({ shown, action, current }) => [shown, action, current.kind === 'file' ? current.links : undefined]))
       .toEqual([['a.txt', 'write', 2], ['c.txt', 'delete', 2]])
