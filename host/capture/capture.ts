@@ -13,7 +13,8 @@ import { bookOn, lastStart, noteTurn, rootOf, type Booking } from './attribution
 import { StoreFailed } from './blob-batch.ts'
 import type { Brackets } from './brackets.ts'
 import { fingerprintOf, sameFingerprint, type Fingerprint } from './fingerprint.ts'
-import { absentFoldersOf, observePath, type Observation } from './observe.ts'
+import { makeFileLook } from './file-look.ts'
+import { absentFoldersOf, type Observation } from './observe.ts'
 import { isUnread } from './look.ts'
 import type { KnownWrites } from './known-writes.ts'
 import { makeWatchList } from './watch-list.ts'
@@ -90,6 +91,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
   const activity = new WeakMap<ForeignSession, number>()
   /** The turn whose first step was seen, by its seq. */
   const begun = new WeakMap<ForeignSession, number>()
+  const fileLook = makeFileLook(deps.maxFileBytes)
   let serial = 0
   const watch = makeWatchList({
     health: deps.health, maxFileBytes: deps.maxFileBytes, dshHome: deps.dshHome, now: deps.now, journalOf: deps.journalOf,
@@ -165,13 +167,16 @@ export function makeCapture(deps: CaptureDeps): Capture {
       deps.writes.end(path)
       const atMs = deps.now()
       const after: JournalEntry = { kind: 'after', of: id, state: found.state, atMs }
-      const isStored = await (() => {
-        if (unsaved === undefined) return append(booking, [after], [found], 'later')
-        if (isUntouched) return append(booking, [{ kind: 'seen', turn: booking.turn, call: unsaved.entry.call, atMs }])
+      if (unsaved === undefined) {
+        // The call need not wait: what comes next of this session is stored behind it.
+        void track(append(booking, [after], [found], 'later'))
+        continue
+      }
+      const isStored = isUntouched
+        ? await append(booking, [{ kind: 'seen', turn: booking.turn, call: unsaved.entry.call, atMs }])
         // The disk may have been full for a moment only.
-        return append(booking, [unsaved.entry, after], [unsaved.found, found])
-      })()
-      if (!isStored && unsaved !== undefined && session !== booking.root) missed.add(booking.root)
+        : await append(booking, [unsaved.entry, after], [unsaved.found, found])
+      if (!isStored && session !== booking.root) missed.add(booking.root)
     }
   }
 
@@ -223,7 +228,7 @@ export function makeCapture(deps: CaptureDeps): Capture {
   const lookAt = async (path: string): Promise<Observation> => {
     if (path === deps.dshHome || path.startsWith(`${deps.dshHome}/`)) return { state: unknown('dsh-home') }
     try {
-      return await observePath(path, { maxBytes: deps.maxFileBytes })
+      return await fileLook(path)
     } catch (error) {
       // Unexpected by `observePath`'s own account; the record then says that the state is not known.
       deps.health.report('capture', error)

@@ -3,6 +3,7 @@ import { closeSync, fstatSync, openSync, readSync, type BigIntStats } from 'node
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { absent, unknown, type FileState } from '../../src/checkpoint/file-state.ts'
+import type { Digest } from '../../src/ids.ts'
 import { digestOf } from '../digest.ts'
 import { errnoOf, modeOf, nodeFileSystem, READ_FLAGS, type FileSystem } from '../restore/file-system.ts'
 
@@ -38,14 +39,15 @@ export interface QuickObservation {
   readonly stat: BigIntStats
 }
 
-/** Up to this size a file is read without giving way to others: it takes some tens of microseconds. */
-const QUICK_BYTES = 64 * 1024
+/** Up to this size a file is read without giving way to others: it takes some tens to hundreds of microseconds. */
+const QUICK_BYTES = 256 * 1024
 
 /**
  * What `observePath` tells of a small file, in five system calls and no turn of the event loop; with the stat it was
- * read under. Undefined for all that is not a file at rest of at most `maxBytes`: ask `observePath`.
+ * read under. Undefined for all that is not a file at rest of at most `maxBytes`: ask `observePath`. Where the bytes
+ * are those of `last`, its digest is taken for them.
  */
-export function observeQuickly(path: string, maxBytes: number): QuickObservation | undefined {
+export function observeQuickly(path: string, maxBytes: number, last?: { readonly bytes: Buffer; readonly digest: Digest }): QuickObservation | undefined {
   let file: number | undefined
   try {
     file = openSync(path, READ_FLAGS)
@@ -55,7 +57,7 @@ export function observeQuickly(path: string, maxBytes: number): QuickObservation
     const buffer = Buffer.allocUnsafe(size + 1)
     if (readSync(file, buffer, 0, size + 1, 0) !== size || !sameMoment(stat, fstatSync(file, { bigint: true }))) return undefined
     const bytes = buffer.subarray(0, size)
-    return { stat, bytes, state: fileState(bytes, stat) }
+    return { stat, bytes, state: fileState(bytes, stat, last?.bytes.equals(bytes) === true ? last.digest : undefined) }
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     return undefined
@@ -129,8 +131,8 @@ async function readFile(path: string, seen: BigIntStats, fs: FileSystem): Promis
   }
 }
 
-const fileState = (bytes: Buffer, stat: BigIntStats): Extract<FileState, { kind: 'file' }> => ({
-  kind: 'file', digest: digestOf(bytes), bytes: bytes.length, mode: modeOf(stat), ...(stat.nlink > 1n ? { links: Number(stat.nlink) } : {}),
+const fileState = (bytes: Buffer, stat: BigIntStats, digest = digestOf(bytes)): Extract<FileState, { kind: 'file' }> => ({
+  kind: 'file', digest, bytes: bytes.length, mode: modeOf(stat), ...(stat.nlink > 1n ? { links: Number(stat.nlink) } : {}),
 })
 
 function sameMoment(a: BigIntStats, b: BigIntStats): boolean {

@@ -6,7 +6,7 @@ import { fail, ok, type Result } from '../../src/result.ts'
 import { appendBatch, AppendFailed, createSegment, segmentBytes, syncSegment, type Batch, type SegmentWriter } from './segment-writer.ts'
 import { endPosition, joinSegments, type SessionRecords } from './session-records.ts'
 import { makeSessionSegments } from './session-segments.ts'
-import { asFailure, ensureFolder, errorCode, unlessMissing, type StoreFs } from './store-fs.ts'
+import { asFailure, ensureFolder, errorCode, type StoreFs } from './store-fs.ts'
 import { segmentPath, type StoreLayout } from './store-layout.ts'
 
 /**
@@ -233,7 +233,7 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
   async function catchUpToAppend(): Promise<void> {
     if (!segments.isScanned() || !writer) return segments.refresh()
     const [own, next] = await Promise.all([writer.path, segmentPath(layout, session, writer.view.segment + 1)]
-      .map((path) => unlessMissing(fs.stat(path), undefined)))
+      .map((path) => fs.peek(path)))
     if (own?.size !== segmentBytes(writer) || next) await segments.refresh()
     // Records stay in the order they were made only when the newest segment is the one that grows.
     if (writer && (segments.views().at(-1) !== writer.view || segmentBytes(writer) >= maxSegmentBytes)) await retire()

@@ -1,3 +1,4 @@
+import * as nodeSync from 'node:fs'
 import * as nodePromises from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
@@ -22,12 +23,24 @@ export interface StoreFs {
   mkdir(path: string, options: { recursive: true; mode: number }): Promise<string | undefined>
   readdir(path: string): Promise<string[]>
   stat(path: string): Promise<FileFacts>
+  /** `stat` without a turn of the event loop, for the one that every append waits for; undefined when nothing is there. */
+  peek(path: string): Promise<FileFacts | undefined>
   readFile(path: string, encoding: 'utf8'): Promise<string>
   rename(from: string, to: string): Promise<void>
   unlink(path: string): Promise<void>
 }
 
-export const nodeFs: StoreFs = nodePromises
+/** Each call is looked up when it is made, so that a test can watch the real one. */
+export const nodeFs: StoreFs = {
+  open: (...args) => nodePromises.open(...args),
+  mkdir: (...args) => nodePromises.mkdir(...args),
+  readdir: path => nodePromises.readdir(path),
+  stat: path => nodePromises.stat(path),
+  peek: async path => nodeSync.statSync(path, { throwIfNoEntry: false }),
+  readFile: (...args) => nodePromises.readFile(...args),
+  rename: (...args) => nodePromises.rename(...args),
+  unlink: path => nodePromises.unlink(path),
+}
 
 /** The errno name of an environment error (`ENOSPC`, `EACCES`, ...); `undefined` for anything else. */
 export function errorCode(error: unknown): string | undefined {

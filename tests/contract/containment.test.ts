@@ -77,7 +77,7 @@ vi.mock(import('../../host/store/store-fs.ts'), async (load) => {
       if (typeof member !== 'function') return member
       return async (...args: unknown[]) => {
         // Closing always works: a test must not run out of handles.
-        if (name !== 'close') fault(`${prefix}${name === 'writev' ? 'write' : String(name)}`)
+        if (name !== 'close') fault(`${prefix}${({ writev: 'write', peek: 'stat' } as Record<string, string>)[String(name)] ?? String(name)}`)
         const result: unknown = await member.apply(target, args)
         return name === 'open' ? faulty(result as object, 'file.') : result
       }
