@@ -1,9 +1,11 @@
+import { lstatSync } from 'node:fs'
 import { lstat } from 'node:fs/promises'
-import { sameState, type FileState } from '../../src/checkpoint/file-state.ts'
+import { absent, sameState, type FileState } from '../../src/checkpoint/file-state.ts'
+import { errnoOf } from '../restore/file-system.ts'
 import { withModeOf } from './clean-states.ts'
 import { fingerprintOf, sameFingerprint, type Fingerprint } from './fingerprint.ts'
 import { stateOf } from './known-states.ts'
-import { isOurs, isUnread, type Before, type LookDeps, type Seen } from './look.ts'
+import { isOurs, isUnread, parentsOf, type Before, type LookDeps, type Seen } from './look.ts'
 
 interface Ask {
   before(path: string, after: FileState): FileState | Promise<FileState>
@@ -15,9 +17,11 @@ interface Ask {
 
 export async function seenOf(deps: LookDeps, { atMs, unread }: Before, paths: readonly string[], ask: Ask): Promise<Seen[]> {
   const seen: Seen[] = []
+  const isBehindLink = linkWatch(deps.workspace)
   for (const path of paths) {
     if (isOurs(deps, path)) continue
-    const after = await stateOf(deps, path)
+    // What is seen through a link is something else.
+    const after = isBehindLink(path) ? absent : await stateOf(deps, path)
     const was = withModeOf(await ask.before(path, after), after)
     const isSame = isUnread(was) && isUnread(after) ? await isUntouched(path, unread.get(path)) : equal(was, after)
     // Nobody saved it, and nobody touched it either: a change of the index or of ignore rules alone.
@@ -26,6 +30,25 @@ export async function seenOf(deps: LookDeps, { atMs, unread }: Before, paths: re
     seen.push({ path, before: was, after, absentFolders, byGit: ask.byGit(path, was, after) })
   }
   return seen
+}
+
+/** Tells whether a folder on the way to a path is a link now, a path below `workspace`. */
+function linkWatch(workspace: string): (path: string) => boolean {
+  const known = new Map<string, boolean>()
+  const isLink = (folder: string): boolean => {
+    const found = known.get(folder)
+    if (found !== undefined) return found
+    let is = false
+    try {
+      is = lstatSync(folder).isSymbolicLink()
+    } catch (error) {
+      // Gone, or not to be looked at: the look at the path itself tells.
+      if (errnoOf(error) === undefined) throw error
+    }
+    known.set(folder, is)
+    return is
+  }
+  return path => parentsOf(path, workspace).some(isLink)
 }
 
 const isNotSaved = (state: FileState): boolean => state.kind === 'unknown' && state.reason === 'not-saved'

@@ -44,7 +44,9 @@ function inheritedFrom({ sessions }: Deps, session: ForeignSession): ReadonlyMap
 /** `same`: our records of that very change. A call that named the path is believed before a look around a command. */
 function asOther(write: RecordedWrite, same: readonly CallRecord[]): readonly OtherWrite[] {
   const { after, atMs } = write
-  const beside = same.filter(ours => write.doubt === 'long' || ours.doubt === 'long' || Math.abs(ours.atMs - atMs) <= SAME_CHANGE_MS)
+  // An op that began after our last look is not what we saw.
+  const couldBe = same.filter(ours => write.origin !== 'op' || atMs <= ours.atMs)
+  const beside = couldBe.filter(ours => write.doubt === 'long' || ours.doubt === 'long' || Math.abs(ours.atMs - atMs) <= SAME_CHANGE_MS)
   if (write.origin === 'shell' && beside.some(({ origin }) => origin === 'tool')) return []
   if (beside.some(({ origin }) => origin === 'shell')) return [{ after, atMs, isShared: true }]
   // What a session took back stands for nothing of its own in the file.

@@ -18,6 +18,7 @@ export interface RecordedWrite {
   readonly after: FileState | undefined
   readonly origin: 'tool' | 'shell' | 'op'
   readonly doubt: ChangeEntry['doubt']
+  /** Unix ms of the last look; of an op, when it began. */
   readonly atMs: number
 }
 
@@ -176,7 +177,7 @@ function foldOf(segments: readonly Segment[]): NonNullable<Session['byPath']> {
     const restored = new Set(done.outcomes.flatMap(({ path, result }) => (result === 'restored' ? [path] : [])))
     for (const { path, was, goal } of begin.rows) {
       if (!restored.has(path)) continue
-      const write = { session, startSeq: Infinity, before: was, after: goal, origin: 'op' as const, doubt: undefined, atMs: done.atMs }
+      const write = { session, startSeq: Infinity, before: was, after: goal, origin: 'op' as const, doubt: undefined, atMs: begin.atMs }
       const writes = byPath.get(path)
       if (writes === undefined) byPath.set(path, [write])
       else writes.push(write)

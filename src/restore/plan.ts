@@ -73,29 +73,24 @@ export interface Findings {
 /** Decides, per path, how the files get back to before the turn that starts at `startSeq`. */
 export function planRestore(ledger: Ledger, startSeq: Seq, { current, putBack, distrusted, others }: Findings): RestorePlan {
   const brought = folderStories(ledger, startSeq)
-  /** Links that go, and with them the way to what lies behind them. */
-  const links = new Set<string>()
-  const stateAt = (path: string): FileState => {
-    const state = stateOf(current, path)
-    const isHidden = state.kind === 'unknown' && state.reason === 'behind-link'
-    return isHidden && links.size > 0 && parentsOf(path).some(folder => links.has(folder)) ? absent : state
-  }
+  const { stateAt, decided } = withoutLinksThatGo(current)
   // In the order of paths, so that a folder's place is decided before what is in it.
   const rows = pathsInSpan(ledger, startSeq).map((path): PlanRow => {
     const records = inSpan(ledger.paths.get(path)!, startSeq)
     const first = records[0]!
-    const folder = isFolders(records) ? brought().get(path) ?? untold : undefined
+    const isFolder = isFolders(records)
+    // A folder may also stand where the last record left nothing: a later call made it on the way to something.
+    const folder = isFolder || stateAt(path).kind === 'folder' ? brought().get(path) ?? untold : undefined
     const end = endOf(records, stateAt(path), folder)
     const now = withModeFrom(end, stateAt(path))
     // A folder that a call removed may be one that an earlier call of the span made on the way to a file.
-    const isMade = folder !== undefined && folder.firstMade < first.number
+    const isMade = isFolder && folder !== undefined && folder.firstMade < first.number
     const goal = distrusted?.has(first.id) === true ? unknown('record-lost') : isMade ? absent : first.before
-    const conflict = conflictOf({ records, end, now, others: others?.get(path) ?? [], isFolder: folder !== undefined })
+    const conflict = conflictOf({ records, end, now, others: others?.get(path) ?? [], isFolder })
     const turns = [...new Set(records.map(record => record.turn.number))]
     const origin = records.some(record => record.origin === 'tool') ? 'tool' : 'shell'
     const decision = decide({ goal, now, end }, conflict, putBack?.has(path) === true)
-    if (now.kind === 'link' && (decision.kind === 'delete' || (decision.kind === 'write' && goal.kind === 'folder'))) links.add(path)
-    return { path, goal, current: now, conflict, turns, origin, decision }
+    return decided({ path, goal, current: now, conflict, turns, origin, decision })
   })
   const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
   return { rows, folders: foldersToRemove(rows, madeFor(ledger, startSeq, gone.map(row => row.path))) }
@@ -117,20 +112,42 @@ export const pathsOfUndo = (op: StandingOp): readonly string[] =>
  * removed and nothing comes back in; a path that is no longer as the op left it is a conflict.
  */
 export function planUndo(op: StandingOp, current: ReadonlyMap<string, FileState>, putBack: ReadonlySet<string>): RestorePlan {
-  const row = (path: string, goal: FileState, end: FileState): PlanRow => {
-    const now = withModeFrom(end, stateOf(current, path))
+  const { stateAt, decided } = withoutLinksThatGo(current)
+  const row = ({ path, goal, end }: { readonly path: string; readonly goal: FileState; readonly end: FileState }): PlanRow => {
+    const now = withModeFrom(end, stateAt(path))
     const conflict = sameState(now, end) ? undefined : 'changed-since'
-    return { path, goal, current: now, conflict, turns: [], origin: 'tool', decision: decide({ goal, now, end }, conflict, putBack.has(path)) }
+    return decided({ path, goal, current: now, conflict, turns: [], origin: 'tool', decision: decide({ goal, now, end }, conflict, putBack.has(path)) })
   }
   const changed = restoredRows(op)
   const made = changed.filter(({ action }) => action === 'recreate').flatMap(({ absentFolders }) => absentFolders)
   // Where the op took a file away it may have made a folder, for what came back in it.
   const taken = new Set(made)
-  const rows = [
-    ...changed.map(({ path, was, goal }) => row(path, was, goal.kind === 'absent' && taken.has(path) ? { kind: 'folder' } : goal)),
-    ...bareFolders(op).map(({ path, mode }) => row(path, { kind: 'folder', mode }, absent)),
+  const wanted = [
+    ...changed.map(({ path, was, goal }) => ({ path, goal: was, end: goal.kind === 'absent' && taken.has(path) ? { kind: 'folder' } as const : goal })),
+    ...bareFolders(op).map(({ path, mode }) => ({ path, goal: { kind: 'folder', mode } as const, end: absent })),
   ]
-  return { rows: rows.toSorted(byPath), folders: foldersToRemove(rows, made) }
+  const rows = wanted.toSorted(byPath).map(row)
+  return { rows, folders: foldersToRemove(rows, made) }
+}
+
+/**
+ * The state of each path, where a link that goes no longer hides what comes behind it. Rows are to be decided in the
+ * order of paths, so that a folder's place is decided before what is in it.
+ */
+function withoutLinksThatGo(current: ReadonlyMap<string, FileState>) {
+  const links = new Set<string>()
+  return {
+    stateAt: (path: string): FileState => {
+      const state = stateOf(current, path)
+      const isHidden = state.kind === 'unknown' && state.reason === 'behind-link'
+      return isHidden && links.size > 0 && parentsOf(path).some(folder => links.has(folder)) ? absent : state
+    },
+    decided: (row: PlanRow): PlanRow => {
+      const { goal, current: now, decision } = row
+      if (now.kind === 'link' && (decision.kind === 'delete' || (decision.kind === 'write' && goal.kind === 'folder'))) links.add(row.path)
+      return row
+    },
+  }
 }
 
 /** The outcomes that are settled before anything is written. */
@@ -267,4 +284,4 @@ function foldersToRemove(rows: readonly PlanRow[], made: readonly string[]): rea
 const deepestFirst = (folders: readonly string[]): readonly string[] =>
   [...new Set(folders)].sort((a, b) => b.split('/').length - a.split('/').length || (a < b ? -1 : 1))
 
-const byPath = (a: PlanRow, b: PlanRow): number => (a.path < b.path ? -1 : 1)
+const byPath = (a: { readonly path: string }, b: { readonly path: string }): number => (a.path < b.path ? -1 : 1)
