@@ -61,19 +61,22 @@ export function changedIndexPaths(before: GitLook, after: GitLook): readonly str
 
 async function lookOnce(tree: GitTree, isAfter: boolean): Promise<GitLook> {
   let view = await tree.copy.current()
-  const [head, untracked, firstDirty] = await Promise.all([headOf(tree), listUntracked(tree), statDirty(tree)])
+  // We look at modes while git looks at the rest: a file that changes in between is dirty for git.
+  const [head, untracked, firstDirty, firstModes] = await Promise.all([headOf(tree), listUntracked(tree), statDirty(tree), trackedModes(tree, view)])
   let dirty = firstDirty
   const nowSec = Math.floor(Date.now() / 1000)
   const stale = dirty.filter(path => !tree.state.settled.has(path)).length
     + [...view.racy.values()].filter(({ mtimeSec }) => mtimeSec < nowSec).length
-  if (!isAfter && stale > MANY_STALE && await tree.copy.refresh()) {
+  const isRefreshed = !isAfter && stale > MANY_STALE && await tree.copy.refresh()
+  if (isRefreshed) {
     view = await tree.copy.current()
     dirty = await statDirty(tree)
     tree.state.settled = new Set(dirty)
   }
 
   const unmerged = new Set(view.unmerged)
-  const [{ modes, touched }, converted] = await Promise.all([trackedModes(tree, view), convertedPaths(tree, view, untracked.names)])
+  const { modes, touched } = isRefreshed ? await trackedModes(tree, view) : firstModes
+  const converted = await convertedPaths(tree, view, untracked.names)
   return {
     ...head,
     index: view.entries, modes, converted, submodules: view.submodules, unmerged: view.unmerged, unwatched: view.unwatched,
