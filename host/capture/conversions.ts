@@ -30,7 +30,7 @@ const memories = new WeakMap<GitTree, Memory>()
  */
 export async function convertedPaths(tree: GitTree, view: IndexView, untracked: readonly string[]): Promise<ReadonlySet<string>> {
   const memory = memoryOf(tree)
-  const config = memory.config = await configOf(tree, memory.config)
+  const config = await learnConfig(tree)
   const named = [...view.attributeFiles, ...untracked].filter(isAttributes).map(path => join(tree.root, path))
   const outside = [...foldersAbove(tree).map(folder => join(folder, '.gitattributes')),
     join(tree.commonDir, 'info/attributes'), config.attributesFile, '/etc/gitattributes']
@@ -59,6 +59,12 @@ export async function convertedPaths(tree: GitTree, view: IndexView, untracked: 
   const converted = new Set([...checked].filter(([, { isConverted }]) => isConverted).map(([path]) => path))
   memories.set(tree, { ...memory, version, entries: view.entries, checked, converted })
   return converted
+}
+
+/** The settings that matter here; may be learned beforehand, while git is busy with other things. */
+export async function learnConfig(tree: GitTree): Promise<NonNullable<Memory['config']>> {
+  const memory = memoryOf(tree)
+  return memory.config = await configOf(tree, memory.config)
 }
 
 const NONE: ReadonlySet<string> = new Set()

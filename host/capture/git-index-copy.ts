@@ -33,8 +33,8 @@ export type AskGit = (args: readonly string[], options?: { readonly indexFile?: 
 
 export interface IndexCopy {
   readonly file: string
-  /** Takes a new copy when the user's index is not the one copied before. */
-  current(): Promise<IndexView>
+  /** Takes a new copy when the user's index is not the one copied before. Once it is there git can be asked of it, while `view` is still read. */
+  current(): Promise<{ readonly view: Promise<IndexView> }>
   /** Compares stale stat data with the files' content, in the copy only. False when git did not do it. */
   refresh(): Promise<boolean>
   remove(): Promise<void>
@@ -69,25 +69,29 @@ export function makeIndexCopy({ real, file, pathspec, ask }: {
     return parseEntries(listed.stdout, writtenSec)
   }
 
-  const take = async (): Promise<IndexView> => {
+  const take = async (): Promise<{ readonly view: Promise<IndexView> }> => {
     const source = await openIfThere(real)
     if (source === undefined) {
       await rm(file, { force: true })
       copied = undefined
-      return EMPTY
+      return { view: Promise.resolve(EMPTY) }
     }
     try {
       // Git replaces its index by a rename, so one open file is one version.
       const seen = await source.stat({ bigint: true })
-      if (copied === versionOf(seen)) return view
+      if (copied === versionOf(seen)) return { view: Promise.resolve(view) }
       copied = undefined
       await writeFile(`${file}.new`, await source.readFile(), { mode: 0o600 })
       await utimes(`${file}.new`, AFTER_ALL_SEC, AFTER_ALL_SEC)
       await rename(`${file}.new`, file)
       writtenSec = secondOf(seen)
-      view = await read()
-      copied = versionOf(seen)
-      return view
+      return {
+        view: read().then((entries) => {
+          view = entries
+          copied = versionOf(seen)
+          return view
+        }),
+      }
     } finally {
       await source.close()
     }

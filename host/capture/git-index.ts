@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { convertedPaths } from './conversions.ts'
+import { convertedPaths, learnConfig } from './conversions.ts'
 import type { IndexEntry } from './git-index-copy.ts'
 import { headOf } from './git-head.ts'
 import { answer } from './git-run.ts'
@@ -60,16 +60,19 @@ export function changedIndexPaths(before: GitLook, after: GitLook): readonly str
 }
 
 async function lookOnce(tree: GitTree, isAfter: boolean): Promise<GitLook> {
-  let view = await tree.copy.current()
+  const { view: reading } = await tree.copy.current()
   // We look at modes while git looks at the rest: a file that changes in between is dirty for git.
-  const [head, untracked, firstDirty, firstModes] = await Promise.all([headOf(tree), listUntracked(tree), statDirty(tree), trackedModes(tree, view)])
+  const [firstView, firstModes, head, untracked, firstDirty] = await Promise.all([
+    reading, reading.then(entries => trackedModes(tree, entries)), headOf(tree), listUntracked(tree), statDirty(tree), learnConfig(tree),
+  ])
+  let view = firstView
   let dirty = firstDirty
   const nowSec = Math.floor(Date.now() / 1000)
   const stale = dirty.filter(path => !tree.state.settled.has(path)).length
     + [...view.racy.values()].filter(({ mtimeSec }) => mtimeSec < nowSec).length
   const isRefreshed = !isAfter && stale > MANY_STALE && await tree.copy.refresh()
   if (isRefreshed) {
-    view = await tree.copy.current()
+    view = await (await tree.copy.current()).view
     dirty = await statDirty(tree)
     tree.state.settled = new Set(dirty)
   }

@@ -86,27 +86,38 @@ async function discoverTree({ root, gitId, folder, prefix, indexFolder, run }: {
   readonly run: GitRunner
 }): Promise<GitTree> {
   const discover: AskGit = args => run([...GIT_OPTIONS, ...args], { cwd: folder, env: gitEnvironment(), timeoutMs: TIMEOUT_MS })
-  const version = lineOf(await answer(discover(['version'])))
-  if (isTooOld(version)) throw new GitFailure(`${version} is too old`)
   // Found by git's own search, so that its check of the owner (safe.directory) applies.
-  const [top, gitDir, commonDir] = await Promise.all([
-    answer(discover(['rev-parse', '--show-toplevel'])), answer(discover(['rev-parse', '--absolute-git-dir'])),
-    answer(discover(['rev-parse', '--git-common-dir'])),
+  const [version, places] = await Promise.all([
+    answer(discover(['version'])), discover(['rev-parse', '--show-toplevel', '--absolute-git-dir', '--git-common-dir']),
   ])
-  if (lineOf(top) !== root) throw new GitFailure('the work tree is not where its .git is')
+  if (isTooOld(lineOf(version))) throw new GitFailure(`${lineOf(version)} is too old`)
+  const [top, gitDir, commonDir, ...more] = linesOf((await answer(Promise.resolve(places))).toString(), root)
+  if (top !== root || gitDir === undefined || commonDir === undefined || more.length > 0) throw new GitFailure('the work tree is not where its .git is')
 
   // From here on without a search: when `.git` is deleted, git must not take a repository further up.
   const ask: AskGit = (args, { indexFile, input } = {}) => run([...GIT_OPTIONS, ...args], {
     cwd: root, input, timeoutMs: TIMEOUT_MS,
-    env: gitEnvironment({ GIT_DIR: lineOf(gitDir), GIT_WORK_TREE: root, ...(indexFile === undefined ? {} : { GIT_INDEX_FILE: indexFile }) }),
+    env: gitEnvironment({ GIT_DIR: gitDir, GIT_WORK_TREE: root, ...(indexFile === undefined ? {} : { GIT_INDEX_FILE: indexFile }) }),
   })
   const pathspec = prefix === '' ? [] : ['--', prefix]
-  const copy = makeIndexCopy({ real: join(lineOf(gitDir), 'index'), file: await placeOfCopy(indexFolder, root), pathspec, ask })
-  const tree: GitTree = { root, gitDir: lineOf(gitDir), commonDir: resolve(folder, lineOf(commonDir)), ask, copy, pathspec, run, gitId, state: { last: Promise.resolve(), settled: new Set() } }
+  const copy = makeIndexCopy({ real: join(gitDir, 'index'), file: await placeOfCopy(indexFolder, root), pathspec, ask })
+  const tree: GitTree = { root, gitDir, commonDir: resolve(folder, commonDir), ask, copy, pathspec, run, gitId, state: { last: Promise.resolve(), settled: new Set() } }
   const former = open.get(keyOf(folder, indexFolder))
   if (former !== undefined) await closeGitTree(former)
   open.set(keyOf(folder, indexFolder), tree)
   return tree
+}
+
+/** Paths that each end with a line break; the tree's own may have some in it. */
+function linesOf(text: string, root: string): string[] {
+  const lines: string[] = []
+  for (let at = 0; at < text.length;) {
+    const end = text.indexOf('\n', text.startsWith(root, at) ? at + root.length : at)
+    if (end < 0) break
+    lines.push(text.slice(at, end))
+    at = end + 1
+  }
+  return lines
 }
 
 /** The `./` keeps a name that starts with a colon from being read as a pattern. */

@@ -442,6 +442,13 @@ describe('opening', () => {
     expect(await openGitTree(join(world.root, 'inner'), options())).toMatchObject({ kind: 'broken' })
   })
 
+  it('finds a tree whose own name has a line break', async () => {
+    const odd = join(world.base, 'line\nbreak')
+    world.gitIn(world.base, 'clone', '-q', world.root, odd)
+
+    expect(await lookAtTree(await world.open(odd))).toMatchObject({ ref: 'refs/heads/main', untracked: [] })
+  })
+
   it('says that a work tree is elsewhere', async () => {
     const elsewhere = join(world.base, 'elsewhere')
     mkdirSync(elsewhere)
