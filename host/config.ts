@@ -10,6 +10,10 @@ const ConfigSchema = v.object({
   maxBracketMs: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 5_000),
   /** One line in the system prompt asks the model to change files with the file tools. */
   modelHint: v.optional(v.boolean(), true),
+  /** Bytes that the records of all sessions may take together; the oldest go first. Default 2 GiB. */
+  maxStoreBytes: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1024 * 1024)), 2 * 1024 ** 3),
+  /** Days that a session's records are kept after its last one. */
+  maxStoreDays: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 90),
   /** Where records are kept; default `data/turnback/v1` under the DSH home. */
   storeRoot: v.optional(v.pipe(v.string(), v.startsWith('/'))),
 })

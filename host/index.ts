@@ -47,8 +47,12 @@ export function apply(ctx: HostContext, config: unknown): void {
   }
 }
 
+/** The age limit is looked at when the host has started, and now and then. */
+const TIDY_AFTER_MS = 30_000
+const TIDY_EVERY_MS = 60 * 60_000
+
 function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings: ReturnType<typeof settingsOf>): void {
-  const store = openStore({ root: settings.storeRoot })
+  const store = openStore({ root: settings.storeRoot, limits: () => ({ maxBytes: settings.maxStoreBytes, maxDays: settings.maxStoreDays }) })
   const sessions = ctx.get('sessions') as ForeignSessions
   const agents = ctx.get('agents') as ForeignAgents
   const observations = watchObservations(ctx, health)
@@ -95,6 +99,12 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
   })
+  ctx.effect(() => {
+    const tidy = (): void => { void store.tidy().then((done) => { if (!done.ok) health.report('store', done.failure.facts.detail ?? done.failure.code) }) }
+    const timers = [setTimeout(tidy, TIDY_AFTER_MS), setInterval(tidy, TIDY_EVERY_MS)]
+    for (const timer of timers) timer.unref()
+    return () => timers.forEach(timer => clearTimeout(timer))
+  }, 'turnback: age limit of the store')
   ctx.effect(() => async () => {
     await health.contain('capture at the end', capture.dispose)()
     await brackets.dispose()

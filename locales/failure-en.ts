@@ -31,6 +31,8 @@ export const failureEn = {
   'failure.read-only': 'This session may not write files.',
   'failure.read-only.remedy': 'Change the access mode of the session, then roll back.',
   'failure.store-unavailable': 'Turnback cannot save anything, so nothing was changed: {detail}',
+  'failure.store-full': 'Turnback’s store has reached its size limit, so nothing was changed.',
+  'failure.store-full.remedy': 'Raise maxStoreBytes in the plugin’s settings, then try again.',
   'failure.store-unavailable.remedy': 'Free disk space or make Turnback’s data folder writable, then try again.',
   'failure.busy': 'Another rollback of this session is under way.',
   'failure.busy.remedy': 'Wait until it is done, then try again.',

@@ -29,6 +29,8 @@ export const failureZh = {
   'failure.read-only': '这个会话不允许写入文件。',
   'failure.read-only.remedy': '请先调整会话的访问权限，再回退。',
   'failure.store-unavailable': 'Turnback 无法保存数据，因此没有做任何改动：{detail}',
+  'failure.store-full': 'Turnback 的存储已达到大小上限，因此没有做任何改动。',
+  'failure.store-full.remedy': '请在插件设置中调大 maxStoreBytes，然后重试。',
   'failure.store-unavailable.remedy': '请释放磁盘空间，或让 Turnback 的数据文件夹可写，然后重试。',
   'failure.busy': '这个会话正在进行另一次回退。',
   'failure.busy.remedy': '请等它完成后再试。',

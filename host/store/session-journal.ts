@@ -7,11 +7,12 @@ import { appendBatch, AppendFailed, createSegment, segmentBytes, syncSegment, ty
 import { endPosition, joinSegments, type SessionRecords } from './session-records.ts'
 import { makeSessionSegments } from './session-segments.ts'
 import { asFailure, ensureFolder, errorCode, type StoreFs } from './store-fs.ts'
+import type { StoreSpace } from './store-space.ts'
 import { segmentPath, type StoreLayout } from './store-layout.ts'
 
 /**
- * Everything stored for one session. Nothing here throws: an environment error is `store-unavailable`,
- * and a later call may succeed again.
+ * Everything stored for one session. Nothing here throws: an environment error is `store-unavailable`, a store
+ * that has reached its limit `store-full`, and a later call may succeed again.
  */
 export interface SessionJournal {
   readonly session: SessionId
@@ -46,6 +47,7 @@ export interface JournalOptions {
   readonly workspace: string
   /** A segment that has reached this size gets a successor. */
   readonly maxSegmentBytes: number
+  readonly space: StoreSpace
   /** How long records written with `sync: 'later'` wait for another append before they are synced, milliseconds. */
   readonly lateSyncMs: number
 }
@@ -55,7 +57,7 @@ const maxNumberTries = 100
 
 /** Touches no disk before the first call. */
 export function openJournal(options: JournalOptions): SessionJournal & { close(): Promise<void> } {
-  const { fs, layout, session, workspace, maxSegmentBytes, lateSyncMs } = options
+  const { fs, layout, session, workspace, maxSegmentBytes, space, lateSyncMs } = options
   const segments = makeSessionSegments(fs, layout, session)
   let joined: { readonly records: SessionRecords; readonly generation: number } | undefined
   let writer: SegmentWriter | undefined
@@ -77,11 +79,12 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       // An entry that would not read back must not be written: it would be a hole for ever.
       if (!entries.success) return fail(failure('internal', { detail: `store/journal: ${v.summarize(entries.issues)}` }))
       await catchUpToAppend()
-      const unknown = (batch.blobs ?? []).filter(({ digest }) => !segments.has(digest) || doubtful.has(digest))
-      const fresh = new Map(unknown.map((blob) => [blob.digest, blob]))
       const sync = batch.sync ?? 'now'
-      if (fresh.size > 0 || entries.output.length > 0) await store({ blobs: [...fresh.values()], entries: entries.output }, sync)
-      else if (sync === 'now') await syncWritten()
+      const given = { blobs: batch.blobs ?? [], entries: entries.output }
+      const fresh = await withoutStored(given)
+      if (fresh.blobs.length > 0 || fresh.entries.length > 0) {
+        if (!await storeInRoom(fresh, given, sync)) return fail(failure('store-full', { detail: 'the store has reached its limit (maxStoreBytes)' }))
+      } else if (sync === 'now') await syncWritten()
       if (sync === 'later') syncSoon()
       return ok({ position: endPosition(segments.views()) })
     })
@@ -110,7 +113,7 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       if (!segments.isScanned()) await segments.refresh()
       // Who asks lets the bytes be overwritten when they are here, so they must outlive a power cut.
       if (writer?.unsynced?.has(digest)) await syncWritten()
-      return ok(segments.has(digest) && !doubtful.has(digest))
+      return ok(await segments.holds(digest) && !doubtful.has(digest))
     })
     return found.ok && found.value
   }
@@ -138,6 +141,35 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
   }
 
   // ---- writing
+
+  /** Stores equal bytes once. A segment that held them may have been removed since it was read, also by another process. */
+  async function withoutStored({ blobs, entries }: Batch): Promise<Batch> {
+    const fresh = new Map<Digest, Batch['blobs'][number]>()
+    for (const blob of blobs) if (doubtful.has(blob.digest) || !await segments.holds(blob.digest)) fresh.set(blob.digest, blob)
+    return { blobs: [...fresh.values()], entries }
+  }
+
+  /** False when the store's limit leaves no room; nothing is written then. */
+  async function storeInRoom(fresh: Batch, given: Batch, sync: 'now' | 'later'): Promise<boolean> {
+    const reserved = await space.reserve(bytesOf(fresh), session, writer?.view.segment)
+    if (reserved === undefined) return false
+    let before: { readonly target: SegmentWriter | undefined; readonly bytes: number } | undefined
+    try {
+      if (reserved.hasTakenOwn) {
+        await segments.refresh()
+        const again = await withoutStored(given)
+        if (again.blobs.length !== fresh.blobs.length) {
+          reserved.settle(0)
+          return await storeInRoom(again, given, sync)
+        }
+      }
+      before = { target: writer, bytes: writer === undefined ? 0 : segmentBytes(writer) }
+      await store(fresh, sync)
+      return true
+    } finally {
+      if (before !== undefined) reserved.settle(writer === undefined ? bytesOf(fresh) : segmentBytes(writer) - (writer === before.target ? before.bytes : 0))
+    }
+  }
 
   async function store(batch: Batch, sync: 'now' | 'later'): Promise<void> {
     const target = (writer ??= await startSegment())
@@ -239,3 +271,10 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
     if (writer && (segments.views().at(-1) !== writer.view || segmentBytes(writer) >= maxSegmentBytes)) await retire()
   }
 }
+
+/** What a batch takes at most, with the beginning of a new segment. */
+const bytesOf = ({ blobs, entries }: Batch): number =>
+  SEGMENT_BYTES + blobs.reduce((sum, { bytes }) => sum + bytes.length + FRAME_BYTES, 0)
+  + entries.reduce((sum, entry) => sum + Buffer.byteLength(JSON.stringify(entry)) + FRAME_BYTES, 0)
+const SEGMENT_BYTES = 16 * 1024
+const FRAME_BYTES = 128

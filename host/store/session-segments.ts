@@ -14,6 +14,8 @@ export interface SessionSegments {
   /** False before the first `refresh`. */
   isScanned(): boolean
   has(digest: Digest): boolean
+  /** Like `has`, and its segment is still there. Throws environment errors. */
+  holds(digest: Digest): Promise<boolean>
   /** A segment that this process has just made and writes to. Not read from the file until `endOwn`. */
   addOwn(view: SegmentView): void
   /** Blobs of an own segment from this index on were just stored. */
@@ -152,8 +154,19 @@ export function makeSessionSegments(fs: StoreFs, layout: StoreLayout, session: S
     }
   }
 
+  async function holds(digest: Digest): Promise<boolean> {
+    const place = blobs.get(digest)
+    if (!place) return false
+    const one = find(place.segment)
+    const facts = await fs.peek(segmentPath(layout, session, place.segment))
+    if (facts && (one?.ino === undefined || one.ino === facts.ino)) return true
+    await refresh()
+    return blobs.has(digest)
+  }
+
   return {
     views,
+    holds,
     generation: () => generation,
     isScanned: () => scanned,
     has: (digest) => blobs.has(digest),

@@ -6,6 +6,7 @@ import { readOpenOps, removeOpenOp, writeOpenOp, type OpenOp } from './open-ops.
 import { readSegmentHeader } from './segment.ts'
 import { openJournal, type SessionJournal } from './session-journal.ts'
 import { takeLock, type Release } from './session-lock.ts'
+import { makeStoreSpace, type StoreLimits } from './store-space.ts'
 import { asFailure, ensureFolder, errorCode, nodeFs, unlessMissing, type StoreFs } from './store-fs.ts'
 import { lockPath, parseSegmentName, storeLayout, type StoreLayout } from './store-layout.ts'
 
@@ -24,6 +25,9 @@ export interface TurnbackStore {
   clearOpenOp(session: SessionId, op: OpId): Promise<Result<undefined, Failure>>
   /** Ops that were begun and not ended, of all sessions; none when the store cannot be read. */
   openOps(): Promise<readonly OpenOp[]>
+  /** Removes the records of sessions that are over the age limit, apart from those this process works with. */
+  tidy(): Promise<Result<undefined, Failure>>
+  usage(): Promise<Result<{ readonly bytes: number; readonly maxBytes: number }, Failure>>
   /** Waits for appends under way, closes files, gives back locks. Appends fail from then on. */
   close(): Promise<void>
 }
@@ -34,10 +38,13 @@ export interface StoreOptions {
   readonly env?: NodeJS.ProcessEnv | undefined
   readonly fs?: StoreFs | undefined
   readonly maxSegmentBytes?: number | undefined
+  /** Asked at each use, so that a changed setting counts from then on. */
+  readonly limits?: (() => StoreLimits) | undefined
   /** How long records written with `sync: 'later'` wait for another append before they are synced, milliseconds. */
   readonly lateSyncMs?: number | undefined
 }
 
+export const defaultLimits: StoreLimits = { maxBytes: 2 * 1024 ** 3, maxDays: 90 }
 const defaultMaxSegmentBytes = 16 * 1024 * 1024
 const defaultLateSyncMs = 200
 
@@ -45,7 +52,10 @@ const defaultLateSyncMs = 200
 export function openStore(options: StoreOptions = {}): TurnbackStore {
   const fs = options.fs ?? nodeFs
   const layout = storeLayout(options)
-  const maxSegmentBytes = options.maxSegmentBytes ?? defaultMaxSegmentBytes
+  const limits = options.limits ?? (() => defaultLimits)
+  // Whole segments are what can be removed to make room.
+  const maxSegmentBytes = options.maxSegmentBytes ?? Math.min(defaultMaxSegmentBytes, Math.ceil(limits().maxBytes / 8))
+  const space = makeStoreSpace(fs, layout, limits)
   const lateSyncMs = options.lateSyncMs ?? defaultLateSyncMs
   const journals = new Map<SessionId, { readonly workspace: string; readonly journal: ReturnType<typeof openJournal> }>()
   const held = new Set<Release>()
@@ -56,7 +66,7 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
     journal(session, workspace) {
       const known = journals.get(session)
       if (known) return known.journal
-      const journal = openJournal({ fs, layout, session, workspace, maxSegmentBytes, lateSyncMs })
+      const journal = openJournal({ fs, layout, session, workspace, maxSegmentBytes, space, lateSyncMs })
       journals.set(session, { workspace, journal })
       return journal
     },
@@ -85,6 +95,16 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
     },
 
     clearOpenOp: (session, op) => attempt(removeOpenOp(fs, layout, session, op)),
+
+    tidy: () => attempt(space.tidy(new Set(journals.keys()))),
+
+    async usage() {
+      try {
+        return ok(await space.usage())
+      } catch (error) {
+        return fail(asFailure(error))
+      }
+    },
 
     openOps: () => unlessUnreadable(readOpenOps(fs, layout)),
 

@@ -19,6 +19,7 @@ export const failureCodes = [
   'nothing-to-undo', // no rollback of this session is left to undo
   'read-only', // the session's sandbox forbids writing files
   'store-unavailable', // facts.detail: our store cannot be written, so nothing could be saved first
+  'store-full', // facts.detail: our store has reached its limit, so nothing could be saved first
   'busy', // another rollback of this session is under way
   'host-missing', // client only: the host half does not answer
   'host-mismatch', // client only: its answer does not read; facts.detail
