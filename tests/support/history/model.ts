@@ -26,10 +26,11 @@ export class Model {
   readonly #changes = new Map<string, Change[]>()
 
   /** A call of `session` in `turn` between two snapshots; `shared` tells of paths that others touched meanwhile. */
-  call(session: string, turn: number, before: Tree, after: Tree, shared: (path: string) => Found | undefined = () => undefined): void {
+  call(session: string, turn: number, before: Tree, after: Tree, shared: (path: string) => Found | undefined = () => undefined, touched: Iterable<string> = []): void {
     const mine = this.#changes.get(session) ?? []
     this.#changes.set(session, mine)
-    for (const path of differing(before, after)) {
+    // What others touched counts also where nothing of it is left to see.
+    for (const path of new Set([...differing(before, after), ...touched])) {
       mine.push({ path, turn, before: before.get(path), after: after.get(path), shared: shared(path), isAlong: before.get(path) === FOLDER && isHolding(before, path) })
     }
   }

@@ -65,8 +65,10 @@ export class Play {
       for (const words of this.#model.foundBy(who)) await this.#expectStored(who, words, 'what a call found')
       for (const turn of this.#turns[who].toReversed()) {
         const { before, modes, undo } = await this.#rollBack(who, turn, true)
-        await undo()
+        const undone = await undo()
         const after = this.#tree()
+        // Where no file was changed there is nothing to undo, and the rollback stands.
+        if (undone === undefined) this.#model.rolledBack(who, turn, after)
         this.#expect(differing(before, after), [], `the undo of ${who}'s rollback to turn ${turn} gives back all`, { before, after })
         this.#expect([...folderModes(this.#world.root, after)], [...modes], `the undo of ${who}'s rollback to turn ${turn} gives folders their modes`)
       }
@@ -135,7 +137,7 @@ export class Play {
           if (beside.by !== 'user') for (const path of new Set([beside.path, this.#reached(beside.path)])) touch(path, there.get(path))
         }
         await end()
-        this.#model.call(who, turn, before, this.#tree(), path => touched.get(path))
+        this.#model.call(who, turn, before, this.#tree(), path => touched.get(path), touched.keys())
       }
     }
   }
