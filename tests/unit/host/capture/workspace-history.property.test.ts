@@ -12,7 +12,7 @@ const plays = (what: string, runs: number, hasGit: boolean): void =>
   test(what, async () => {
     console.log(`${runs} histories, seed ${seed}`)
     await fc.assert(fc.asyncProperty(history, steps => Play.run(steps, { hasGit })), { seed, numRuns: runs })
-  }, isLong ? 3_600_000 : 120_000)
+  }, isLong ? 3 * 3_600_000 : 300_000)
 
 describe('a rollback to any turn gives the files back that are the session\'s and leaves the rest as it is', () => {
   plays('in a plain folder', isLong ? 50_000 : 500, false)
