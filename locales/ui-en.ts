@@ -50,7 +50,7 @@ export const uiEn = {
   'files.conflict.other-session': 'Another session in this workspace changed it too.',
   'files.conflict.shared': 'Changed while a command ran for long, in the background or beside another one; it may not be the command’s doing.',
   'files.conflict.git-moved': 'Git changed it when the command switched branches or commits.',
-  'files.conflict.cut-off': 'The host stopped while this file was being written; its last recorded state is not certain.',
+  'files.conflict.cut-off': 'What the last call left here was not seen: the host stopped, or the file could not be read.',
   'files.origin.shell': 'changed while a command ran',
   'files.origin.commands': 'changed while {words} ran',
   'files.choice': 'What to do with {path}',

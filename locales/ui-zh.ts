@@ -52,7 +52,7 @@ export const uiZh = {
   'files.conflict.other-session': '同一工作区的另一个会话也改动过它。',
   'files.conflict.shared': '在一条长时间运行、转入后台或与其他命令并行的命令期间被改动，不一定是该命令所为。',
   'files.conflict.git-moved': '命令切换分支或提交时由 git 改动。',
-  'files.conflict.cut-off': '写入这个文件时主机中断了，最后记录的状态不一定准确。',
+  'files.conflict.cut-off': '最后一次调用留下的内容未能看到：主机中断，或文件无法读取。',
   'files.origin.shell': '命令运行期间改动',
   'files.origin.commands': '{words} 运行期间改动',
   'files.choice': '如何处理 {path}',

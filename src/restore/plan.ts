@@ -10,7 +10,7 @@ export type Conflict =
   | 'other-session' // another session in this workspace changed it since, or between two calls of the span
   | 'shared' // it changed while a command ran, and somebody else may have done it
   | 'git-moved' // the command moved HEAD, and git explains the change
-  | 'cut-off' // the process died during a call, so what that call left was never seen
+  | 'cut-off' // what a call left was never seen: the process died during it, or the path could not be read after it
 
 /** Why a path cannot be put back at all. */
 export type Skip = Extract<FileState, { kind: 'unknown' }>['reason'] | 'is-folder'
