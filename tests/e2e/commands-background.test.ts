@@ -15,7 +15,7 @@ import { fill, userFolder, userRepo } from '../support/user-folder.ts'
  * of the code mode, persistent shells, and a second session in the same folder.
  */
 
-const job = 'sleep 1.2; echo 9 > a.txt; rm d/1; echo late > late.txt'
+const job = 'sleep 0.7; echo 9 > a.txt; rm d/1; echo late > late.txt'
 const afterJob = ['a.txt shared', 'd/1 shared', 'late.txt shared']
 
 let world: World
@@ -23,7 +23,7 @@ let rpc: SessionRpc
 beforeAll(async () => {
   world = await startWorld({
     prepare: userRepo,
-    scenarios: { job: [...steps(runs(`sleep 3; ${job}`, { run_in_background: true })), { text: 'The job has ended.' }] },
+    scenarios: { job: [...steps(runs(`sleep 2; ${job}`, { run_in_background: true })), { text: 'The job has ended.' }] },
   })
   rpc = sessionRpc(world.home, () => world.host.url)
 })
@@ -31,6 +31,15 @@ afterAll(() => world?.dispose())
 
 const inBackground = (command: string): ToolCall => runs(command, { run_in_background: true })
 const places: readonly (readonly [string, (folder: string) => void])[] = [['a plain folder', userFolder], ['a git work tree', userRepo]]
+
+/** A session whose first turn has started this in the background and is over. */
+async function started(name: string, make: (folder: string) => void, command: string) {
+  const folder = newFolder(world, name, make)
+  const before = exactTreeOf(folder)
+  const id = await rpc.create(folder)
+  await turn(world, rpc, id, inBackground(command))
+  return { folder, before, id }
+}
 
 /** The end of a job makes the host open a turn; waits until that one has ended, too. */
 async function endOfTurn(id: string, number: number): Promise<void> {
@@ -40,18 +49,10 @@ async function endOfTurn(id: string, number: number): Promise<void> {
 }
 
 describe.each(places)('a job that writes after the turn, in %s', (place, make) => {
-  const started = async (name: string, command = job) => {
-    const folder = newFolder(world, `${name}-${place.replaceAll(' ', '-')}`, make)
-    const before = exactTreeOf(folder)
-    const id = await rpc.create(folder)
-    await turn(world, rpc, id, inBackground(command))
-    return { folder, before, id }
-  }
-
   test('nothing is rolled back while it runs; then its changes are listed, kept and named', async () => {
-    const { folder, before, id } = await started('kept')
+    const { folder, before, id } = await started(`kept-${place.length}`, make, job)
     const print = make === userRepo ? gitPrint(folder) : undefined
-    expect(await rpc.command(id, '/rollback 1')).toMatchObject({ kind: 'error', text: expect.stringContaining('sleep 1.2') })
+    expect(await rpc.command(id, '/rollback 1')).toMatchObject({ kind: 'error', text: expect.stringContaining('sleep 0.7') })
     expect(exactTreeOf(folder)).toEqual(before)
     await endOfTurn(id, 2)
     const left = exactTreeOf(folder)
@@ -66,9 +67,11 @@ describe.each(places)('a job that writes after the turn, in %s', (place, make) =
     expect(exactTreeOf(folder)).toEqual(left)
     if (print !== undefined) expect({ ...gitPrint(folder), status: '' }).toEqual({ ...print, status: '' })
   })
+})
 
-  test('whoever chooses to put them back has every byte as before the turn', async () => {
-    const { folder, before, id } = await started('back')
+describe('a job that writes after the turn', () => {
+  test('whoever chooses to put its changes back has every byte as before the turn', async () => {
+    const { folder, before, id } = await started('back', userRepo, job)
     await endOfTurn(id, 2)
 
     expect(await rpc.confirm(id, 1, ['a.txt', 'd/1', 'late.txt'])).toMatchObject({ kind: 'success' })
@@ -77,9 +80,10 @@ describe.each(places)('a job that writes after the turn, in %s', (place, make) =
   })
 
   test('and goes on beside a later turn: its changes stay on the turn that started it', async () => {
-    const { folder, before, id } = await started('beside', 'sleep 0.4; echo 1 > one.txt; sleep 3; echo 2 > two.txt')
+    const { folder, before, id } = await started('beside', userRepo, 'sleep 0.4; echo 1 > one.txt; sleep 2.5; echo 2 > two.txt')
     await expect.poll(() => existsSync(join(folder, 'one.txt'))).toBe(true)
     await turn(world, rpc, id, runs('echo x > x.txt; rm c.txt'))
+    expect(existsSync(join(folder, 'two.txt'))).toBe(false)
     await endOfTurn(id, 3)
     expect(rowsOf(await previewOf(rpc, id, 1))).toEqual(['c.txt recreate', 'one.txt shared', 'two.txt shared', 'x.txt delete'])
     expect(rowsOf(await previewOf(rpc, id, 2))).toEqual(['c.txt recreate', 'x.txt delete'])
@@ -96,7 +100,7 @@ describe('a job, in the page', () => {
     await world.ask('Start it. [scenario:job]')
     await world.page.getByRole('button', { name: 'Roll back to before turn 1', exact: true }).click()
     const dialog = world.page.getByRole('dialog')
-    await dialog.getByText(/sleep 3/).first().waitFor()
+    await dialog.getByText(/sleep 2/).first().waitFor()
     await ui.screenshot(world.page, 'commands-job-running')
     await world.page.keyboard.press('Escape')
     await world.page.getByText('The job has ended.').waitFor()
@@ -118,7 +122,7 @@ describe.each(places)('calls within calls, in %s', (place, make) => {
   const place_ = place.replaceAll(' ', '-')
   const changes = "sed -i 's/1/9/' a.txt; rm -r d; mv b.txt e.txt; mkdir -p new/deep; echo x > new/deep/x.txt"
 
-  test('a subagent that uses file tools and the shell', async () => {
+  test('field 42: a subagent that uses file tools and the shell', async () => {
     const folder = newFolder(world, `subagent-${place_}`, make)
     const before = exactTreeOf(folder)
     const id = await rpc.create(folder)
@@ -194,8 +198,8 @@ describe.each(places)('two sessions at the same time, in %s', (place, make) => {
   test('commands of both at once: neither takes the other’s changes back unasked', async () => {
     const { folder, before, mine, other } = await two('both')
     await Promise.all([
-      turn(world, rpc, mine, runs('sleep 0.3; echo mine > a.txt; echo mine > m.txt; sleep 1.2')),
-      turn(world, rpc, other, runs('sleep 0.8; echo other > c.txt; rm d/1')),
+      turn(world, rpc, mine, runs('sleep 0.2; echo mine > a.txt; echo mine > m.txt; sleep 1')),
+      turn(world, rpc, other, runs('sleep 0.5; echo other > c.txt; rm d/1')),
     ])
     const left = exactTreeOf(folder)
     for (const id of [mine, other]) {

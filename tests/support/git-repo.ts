@@ -58,11 +58,15 @@ export function settle(folder: string): void {
 /** The repository once more, in the same state: what a command does there it does without us. */
 export function twinOf(folder: string): string {
   const twin = `${folder}-twin`
-  cpSync(folder, twin, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
-  const config = join(twin, '.git', 'config')
-  writeFileSync(config, readFileSync(config, 'utf8').replaceAll(`${folder}/`, `${twin}/`))
-  settle(twin)
+  copyRepo(folder, twin)
   return twin
+}
+
+export function copyRepo(from: string, to: string): void {
+  cpSync(from, to, { recursive: true, preserveTimestamps: true, verbatimSymlinks: true })
+  const config = join(to, '.git', 'config')
+  writeFileSync(config, readFileSync(config, 'utf8').replaceAll(`${from}/`, `${to}/`))
+  settle(to)
 }
 
 export interface GitPrint {
