@@ -5,6 +5,7 @@ import { errnoOf } from '../restore/file-system.ts'
 import { vouchesFor, type FolderLook, type FolderSeen } from './folder-look.ts'
 import { vouches, type Walk } from './folder-walk.ts'
 import type { Seen } from './look.ts'
+import { linkWatch } from './seen.ts'
 import { lookNow } from './stat-now.ts'
 
 /** What two looks need to tell of folders, whether git or a walk found them. */
@@ -57,6 +58,8 @@ export function changedFolders({ before, after, seen, sinceMs, parentsOf }: {
     if (!named.has(path)) changes.push({ path, before: was, after: now, absentFolders, byGit: false })
   }
   const isMade = (path: string): boolean => before.vouches(path) || isBornSince(path, sinceMs)
+  const isBehindLink = linkWatch(parentsOf)
+  const isGone = (path: string): boolean => isBehindLink(path) || isAbsent(path)
 
   for (const [path, { mode, isEmpty }] of after.folders) {
     if (!isEmpty || before.folders.has(path) || !isMade(path)) continue
@@ -96,7 +99,7 @@ function isBornSince(path: string, sinceMs: number): boolean {
 }
 
 /** Only a clear answer of the system makes a path absent. */
-function isGone(path: string): boolean {
+function isAbsent(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) === undefined
   } catch (error) {

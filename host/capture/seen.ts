@@ -17,7 +17,7 @@ interface Ask {
 
 export async function seenOf(deps: LookDeps, { atMs, unread }: Before, paths: readonly string[], ask: Ask): Promise<Seen[]> {
   const seen: Seen[] = []
-  const isBehindLink = linkWatch(deps.workspace)
+  const isBehindLink = linkWatch(path => parentsOf(path, deps.workspace))
   for (const path of paths) {
     if (isOurs(deps, path)) continue
     // What is seen through a link is something else.
@@ -32,8 +32,8 @@ export async function seenOf(deps: LookDeps, { atMs, unread }: Before, paths: re
   return seen
 }
 
-/** Tells whether a folder on the way to a path is a link now, a path below `workspace`. */
-function linkWatch(workspace: string): (path: string) => boolean {
+/** Tells whether one of `foldersTo` a path is a link now: what is seen behind it is something else. */
+export function linkWatch(foldersTo: (path: string) => readonly string[]): (path: string) => boolean {
   const known = new Map<string, boolean>()
   const isLink = (folder: string): boolean => {
     const found = known.get(folder)
@@ -48,7 +48,7 @@ function linkWatch(workspace: string): (path: string) => boolean {
     known.set(folder, is)
     return is
   }
-  return path => parentsOf(path, workspace).some(isLink)
+  return path => foldersTo(path).some(isLink)
 }
 
 const isNotSaved = (state: FileState): boolean => state.kind === 'unknown' && state.reason === 'not-saved'

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -7,6 +7,7 @@ import { fingerprintNow } from '../../../../host/capture/fingerprint.ts'
 import { changedFolders, factsOfLook, factsOfWalk } from '../../../../host/capture/folder-changes.ts'
 import { lookAtFolders, makeFolderMemory, type FolderDisk, type FolderLook, type FolderMemory } from '../../../../host/capture/folder-look.ts'
 import { walkFolder } from '../../../../host/capture/folder-walk.ts'
+import { parentsOf } from '../../../../host/capture/look.ts'
 import { changedMounts } from '../../../../host/capture/workspace-look.ts'
 import { errno } from '../../../support/watched-disk.ts'
 import { aLookWorld, type LookWorld } from './look-world.ts'
@@ -192,6 +193,20 @@ describe('a look at folders', () => {
     const sinceMs = Date.now() + 60_000
     expect(changedFolders({ before: factsOfLook(before), after: factsOfLook(after), seen: [], sinceMs, parentsOf: () => [] })).toEqual([])
     expect(changedFolders({ before: factsOfLook(after), after: factsOfLook(before), seen: [], sinceMs, parentsOf: () => [] })).toEqual([])
+  })
+
+  it.each([
+    ['to itself', 'd'], ['to a folder with one of that name', 'other'], ['to nowhere', 'nowhere'],
+  ])('names an empty folder whose parent became a link %s as gone', async (_what, target) => {
+    lay(['d/e/', 'other/e/'])
+    const before = await lookAtFolders(options(makeFolderMemory()))
+    rmSync(join(ws, 'd'), { recursive: true })
+    symlinkSync(target, join(ws, 'd'))
+    const after = await lookAtFolders(options(makeFolderMemory()))
+
+    const found = changedFolders({ before: factsOfLook(before), after: factsOfLook(after), seen: [], sinceMs: Date.now(), parentsOf: path => parentsOf(path, ws) })
+
+    expect(found).toEqual([{ path: join(ws, 'd/e'), before: { kind: 'folder', mode: 0o755 }, after: { kind: 'absent' }, absentFolders: [], byGit: false }])
   })
 
   it('names a folder that became unreadable, and takes nothing in it for gone', async () => {
