@@ -8,6 +8,7 @@ import { fail, ok, type Result } from '../../src/result.ts'
 import { absentFoldersOf, observePath } from '../capture/observe.ts'
 import type { ForeignSession } from '../dsh/host-types.ts'
 import { idOf } from '../dsh/session-log.ts'
+import { errnoOf, modeOf, nodeFileSystem } from '../restore/file-system.ts'
 import { parentsOf } from '../restore/folders.ts'
 import type { RollbackDeps } from './deps.ts'
 import type { Records } from './records.ts'
@@ -63,7 +64,7 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
       if (!stored.ok) return stored
     }
     const absentFolders = decision.kind === 'recreate' ? await foldersFor(path, clearing) : []
-    rows.push({ path, action: decision.kind, was: current, goal, temp: tempFor(path, op, rows.length), absentFolders })
+    rows.push({ path, action: decision.kind, was: await withModeNow(path, current), goal, temp: tempFor(path, op, rows.length), absentFolders })
   }
   const stored = await store()
   if (!stored.ok) return stored
@@ -88,6 +89,19 @@ async function foldersFor(path: string, clearing: ReadonlyMap<string, FileState>
   return parents.slice(clearing.get(parents[at]!)!.kind === 'folder' ? at + 1 : at)
 }
 
+/** A folder that goes comes back with the mode it has now: records know only the one it had when a call made it. */
+async function withModeNow(path: string, state: FileState): Promise<FileState> {
+  if (state.kind !== 'folder') return state
+  try {
+    const stat = await nodeFileSystem.lstat(path)
+    return stat.isDirectory() ? { kind: 'folder', mode: modeOf(stat) } : state
+  } catch (error) {
+    // It went meanwhile: the step that is to replace it looks again.
+    if (errnoOf(error) === undefined) throw error
+    return state
+  }
+}
+
 /** The folders of a plan that are there: taking back makes every folder again that an op was to remove. */
 async function foldersThere({ maxFileBytes }: RollbackDeps, folders: readonly string[]): Promise<string[]> {
   const looks = await Promise.all(folders.map(folder => observePath(folder, { maxBytes: maxFileBytes })))
@@ -95,7 +109,6 @@ async function foldersThere({ maxFileBytes }: RollbackDeps, folders: readonly st
 }
 
 const isFileWork = (row: PlanRow): row is PlanRow & { decision: { kind: FileAction } } => ['write', 'recreate', 'delete'].includes(row.decision.kind)
-
 
 /** A sibling, so that the rename stays on one file system; the op's id tells whose it is. */
 const tempFor = (path: string, op: OpId, at: number): string => join(dirname(path), `.${basename(path).slice(0, 60)}.turnback-${op}-${at}.tmp`)
