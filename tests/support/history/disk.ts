@@ -37,6 +37,9 @@ export const folderModes = (root: string, tree: Tree): ReadonlyMap<string, numbe
 export const differing = (one: Tree, other: Tree): readonly string[] =>
   [...new Set([...one.keys(), ...other.keys()])].filter(path => one.get(path) !== other.get(path))
 
+/** A folder holds nothing that could be lost: what is in it has a place of its own. */
+export const isFolderOnly = (words: string | undefined): boolean => words === undefined || words === FOLDER
+
 export const isHolding = (tree: Tree, folder: string): boolean => [...tree.keys()].some(path => path.startsWith(`${folder}/`))
 
 /** One change of the disk, by whomever. `content` is a number: some are the same whoever writes them, most are nobody else's. */

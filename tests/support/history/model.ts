@@ -1,4 +1,4 @@
-import { differing, FOLDER, isHolding, type Tree } from './disk.ts'
+import { differing, FOLDER, isFolderOnly, isHolding, type Tree } from './disk.ts'
 
 /** One call's change of one path, as the disk showed it and not as any record says. */
 interface Change {
@@ -45,12 +45,17 @@ export class Model {
     // Two sessions that do the same to a path within half a minute count as one change that both saw.
     const hasOthers = [...this.#changes].some(([other, changes]) => other !== session && changes.some(change => change.path === path))
     const span = this.#span(session, turn, path)
-    // What others had a hand in at the beginning may be none of the session's, and a folder's coming and going is told by what
-    // is in it: the path's own story then begins later.
-    const isToldByOthers = ({ before, after, isAlong }: Change) => isAlong || (before === undefined && after === FOLDER)
-    const pure = span.findIndex(change => change.shared === undefined && !isToldByOthers(change))
-    const beginnings = pure <= 0 ? [span] : Array.from({ length: pure + 1 }, (_, at) => span.slice(at))
-    return beginnings.flatMap(story => allowedBy(story, now, hasOthers))
+    return storiesOf(span).flatMap(story => allowedBy(story, now, hasOthers))
+  }
+
+  /** Paths that `session` alone had a hand in and that a rollback did not bring back: it has to name them. */
+  left(session: string, turn: number, final: Tree): readonly string[] {
+    const paths = new Set((this.#changes.get(session) ?? []).map(({ path }) => path))
+    return [...paths].filter((path) => {
+      const span = this.#span(session, turn, path)
+      const [goal, found] = [span[0]?.before, final.get(path)]
+      return goal !== found && !isFolderOnly(goal) && span.every(({ shared }) => shared === undefined)
+    })
   }
 
   /** Files whose bytes before a call of `session` have to be in its store. */
@@ -75,6 +80,19 @@ export class Model {
   }
 }
 
+/**
+ * What the path's story may be to the session. What others had a hand in may be none of its doing; and a folder that comes
+ * or goes with what is in it is told by that, so that the path's own story may begin later.
+ */
+function storiesOf(span: readonly Change[]): readonly (readonly Change[])[] {
+  const isToldByOthers = ({ before, after, isAlong }: Change) => isAlong || (before === undefined && after === FOLDER)
+  const own = span.findIndex(change => change.shared === undefined && !isToldByOthers(change))
+  const start = own < 0 ? span.findLastIndex(({ shared }) => shared !== undefined) : own
+  const isOptional = (change: Change, at: number) => change.shared !== undefined || (at < start && isToldByOthers(change))
+  return span.reduce<readonly (readonly Change[])[]>(
+    (stories, change, at) => stories.flatMap(story => isOptional(change, at) ? [story, [...story, change]] : [[...story, change]]), [[]])
+}
+
 function allowedBy(span: readonly Change[], now: string | undefined, hasOthers: boolean): Allowed {
   const first = span[0]
   if (first === undefined) return [now]
@@ -85,12 +103,12 @@ function allowedBy(span: readonly Change[], now: string | undefined, hasOthers: 
   })
   const isLast = span.at(-1)!.after === now
   const isShared = span.some(change => change.shared !== undefined)
-  // A folder holds nothing that could be lost, and some of its coming and going is told by what is in it.
-  const isFolderOnly = (words: string | undefined): boolean => words === undefined || words === FOLDER
   // Where nothing of what was in it comes back, neither does the folder.
   if (goal === FOLDER && span.some(({ isAlong }) => isAlong)) return [now, goal, undefined]
   // A folder in the place of a file or a link goes only when it is empty; where it stays, the path is named.
   if (now === FOLDER && goal !== undefined && goal !== FOLDER) return [now, goal]
+  // One that the session made goes when nothing is in it, whatever was there before.
+  if (now === FOLDER && goal === undefined && isLast) return isShared ? [now, goal, ...span.flatMap(({ before, shared }) => [before, ...shared ?? []])] : [now, goal]
   const isHard = breaks.some(states => !states.every(isFolderOnly))
   if (isHard || (!isLast && !isFolderOnly(now))) return [now]
   if (isFolderOnly(now) && isFolderOnly(goal) && span.some(({ isAlong }) => isAlong)) return [now, goal]

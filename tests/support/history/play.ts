@@ -1,6 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { bytesIn, contentOf, differing, folderModes, FOLDER, isHolding, perform, treeOf, type Edit, type Tree } from './disk.ts'
+import type { Operation } from '../../../host/rollback/op-end.ts'
+import { bytesIn, contentOf, differing, folderModes, FOLDER, isFolderOnly, isHolding, perform, treeOf, type Edit, type Tree } from './disk.ts'
 import { aLiveWorkspace, type LiveSession } from './live-workspace.ts'
 import { Model, type Allowed } from './model.ts'
 
@@ -90,6 +91,8 @@ export class Play {
       this.#expectAllowed(path, named.has(path) && allowed.includes(undefined) ? [...allowed, before.get(path)] : allowed, after, `${who} to turn ${turn}`, story)
     }
     for (const path of differing(before, after)) await this.#expectStored(who, before.get(path), 'what a rollback replaced')
+    this.#expectNamed(differing(before, after).filter(path => ![before, after].every(tree => isFolderOnly(tree.get(path)))), ['restored'], story)
+    this.#expectNamed(this.#model.left(who, turn, after), ['kept', 'skipped', 'failed'], story)
     for (const [path, mode] of folderModes(this.#world.root, after)) this.#expect(mode, modes.get(path) ?? mode, `the mode of the folder ${path}`)
     if (!isTrial) this.#model.rolledBack(who, turn, after)
     return { before, modes, undo: () => this.#world.undoes(session, op.begin.op) }
@@ -100,6 +103,12 @@ export class Play {
     const isBlocked = found === undefined && ancestorsOf(path).some(folder => ![FOLDER, undefined].includes(after.get(folder)))
     if ((found === FOLDER && isHolding(after, path)) || isBlocked || allowed.includes(found)) return
     this.#expect(found, allowed, `${what}: ${JSON.stringify(path)}`, story)
+  }
+
+  /** What changed and what did not is said, path by path. */
+  #expectNamed(paths: readonly string[], results: readonly string[], story: { readonly outcomes: Operation['outcomes'] }): void {
+    const named = new Set(story.outcomes.flatMap(({ path, result }) => (results.includes(result) ? [relative(this.#world.root, path)] : [])))
+    this.#expect(paths.filter(path => !named.has(path)), [], `paths that are not told of as ${results.join(' or ')}`, story)
   }
 
   async #expectStored(who: Who, words: string | undefined, what: string): Promise<void> {
