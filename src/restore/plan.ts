@@ -193,7 +193,9 @@ function conflictOf({ records, end, now, others, isFolder }: {
   // A folder comes and goes with what is in it, of which its own records say nothing; there is nothing in it to lose.
   const pairs = isFolder ? [] : records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
   if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
-  const breaks = pairs.filter(({ left, found }) => !sameState(left!, found))
+  // A folder that went with what was in it is recorded for that.
+  const isGoneAlong = (left: FileState | undefined, found: FileState): boolean => left?.kind === 'folder' && found.kind === 'absent'
+  const breaks = pairs.filter(({ left, found }) => !sameState(left!, found) && !isGoneAlong(left, found))
   if (breaks.some(({ found }) => others.some(({ after }) => after !== undefined && sameState(after, found)))) return 'other-session'
   if (breaks.length > 0) return 'edited-between'
   const doubts = new Set(records.map(record => record.doubt))

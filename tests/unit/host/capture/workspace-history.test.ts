@@ -28,6 +28,10 @@ const histories: readonly (readonly [string, readonly Step[]])[] = [
     turn(command({ do: 'move', path: 'd/e', to: 'a' })),
     turn(tool('d/e/深い.txt')),
   ]],
+  ['a link goes that took the place of a folder which a command had made empty and removed full', [
+    turn(command({ do: 'folder', path: 'd' }), command(write('a'))),
+    turn(command(write('d/x')), command({ do: 'delete', path: 'd' }, { do: 'link', path: 'd', target: 'nowhere' })),
+  ]],
   ['a session\'s file goes although another one had written it in between and took that back', [
     turn(tool('b.txt', 0), { kind: 'command', bySub: false, edits: [write('a', 0)], beside: [{ by: 'other', path: 'b.txt', content: 1 }] }),
     { kind: 'rollback', who: 'B', turn: 0 },

@@ -195,6 +195,12 @@ describe('a folder as a path of its own', () => {
     expect(planOf(kept, now).rows[1]!.decision).toEqual({ kind: 'skip', skip: 'behind-link' })
   })
 
+  test('one that went with what was in it tells of no edit between', () => {
+    const journal = aJournal().changes('/w/d', undefined, private_).changes('/w/d/f', undefined, '1').changes('/w/d/f', '1', undefined).changes('/w/d', undefined, link)
+
+    expect(planOf(journal, { '/w/d': link, '/w/d/f': unknown('behind-link') }).rows.map(row => row.decision)).toEqual([{ kind: 'delete' }, { kind: 'none' }])
+  })
+
   test('a file whose place the turn gave to a folder comes back, and a folder whose place it gave to a file', () => {
     expect(planOf(aJournal().changes(a, '1', private_), { [a]: folder }).rows).toMatchObject([{ current: private_, decision: { kind: 'write' } }])
     expect(planOf(aJournal().changes(a, private_, '1'), { [a]: file('1') }).rows).toMatchObject([{ goal: private_, decision: { kind: 'write' } }])
