@@ -79,8 +79,9 @@ export function planRestore(ledger: Ledger, startSeq: Seq, { current, putBack, d
     const records = inSpan(ledger.paths.get(path)!, startSeq)
     const first = records[0]!
     const isFolder = isFolders(records)
-    // A folder may also stand where the last record left nothing: a later call made it on the way to something.
-    const folder = isFolder || stateAt(path).kind === 'folder' ? brought().get(path) ?? untold : undefined
+    // A folder may also stand where the last record left nothing, made on the way to something by a later call, and one
+    // that took a file's place may have gone with what was in it.
+    const folder = isFolder || [stateAt(path), records.at(-1)!.after].some(state => state?.kind === 'folder') ? brought().get(path) ?? untold : undefined
     const end = endOf(records, stateAt(path), folder)
     const now = withModeFrom(end, stateAt(path))
     // A folder that a call removed may be one that an earlier call of the span made on the way to a file.
@@ -193,9 +194,8 @@ function conflictOf({ records, end, now, others, isFolder }: {
   // A folder comes and goes with what is in it, of which its own records say nothing; there is nothing in it to lose.
   const pairs = isFolder ? [] : records.slice(1).map((record, at) => ({ left: leftBy(records[at]!, record.before), found: record.before }))
   if (pairs.some(({ left }) => !isSeen(left))) return 'cut-off'
-  // A folder that went with what was in it is recorded for that.
-  const isGoneAlong = (left: FileState | undefined, found: FileState): boolean => left?.kind === 'folder' && found.kind === 'absent'
-  const breaks = pairs.filter(({ left, found }) => !sameState(left!, found) && !isGoneAlong(left, found))
+  // A folder that came or went with what was in it is recorded for that.
+  const breaks = pairs.filter(({ left, found }) => !sameState(left!, found) && ![left!, found].every(isFolderOrNothing))
   if (breaks.some(({ found }) => others.some(({ after }) => after !== undefined && sameState(after, found)))) return 'other-session'
   if (breaks.length > 0) return 'edited-between'
   const doubts = new Set(records.map(record => record.doubt))
@@ -259,10 +259,12 @@ function folderStories(ledger: Ledger, startSeq: Seq): () => ReadonlyMap<string,
 }
 
 const isFolders = (records: readonly CallRecord[]): boolean =>
-  records.every(({ before, after }) => [before, after].every(state => state === undefined || state.kind === 'folder' || state.kind === 'absent'))
+  records.every(({ before, after }) => [before, after].every(state => state === undefined || isFolderOrNothing(state)))
   && records.some(({ before, after }) => before.kind === 'folder' || after?.kind === 'folder')
 
-/** What the session left at a path, as far as that was seen; `folder` where the path has only been a folder. */
+const isFolderOrNothing = ({ kind }: FileState): boolean => kind === 'folder' || kind === 'absent'
+
+/** What the session left at a path, as far as that was seen; `folder` where it is or was a folder. */
 function endOf(records: readonly CallRecord[], now: FileState, folder: FolderStory | undefined): FileState | undefined {
   const last = records.at(-1)!
   const left = leftBy(last, now)

@@ -32,6 +32,14 @@ const histories: readonly (readonly [string, readonly Step[]])[] = [
     turn(command({ do: 'folder', path: 'd' }), command(write('a'))),
     turn(command(write('d/x')), command({ do: 'delete', path: 'd' }, { do: 'link', path: 'd', target: 'nowhere' })),
   ]],
+  ['a file comes back whose place a command gave to a folder that a later one removed with what was in it', [
+    turn(command(write('d'))),
+    turn(command({ do: 'delete', path: 'd' }, { do: 'link', path: 'd/y z', target: 'nowhere' }), command({ do: 'delete', path: 'd' })),
+  ]],
+  ['and where a file of the same name was made in the place of a folder that came with what was in it', [
+    turn(command(write('d'))),
+    turn(command({ do: 'delete', path: 'd' }), tool('d/x'), command({ do: 'delete', path: 'd/x' }), command({ do: 'delete', path: 'd' }, write('d'))),
+  ]],
   ['a session\'s file goes although another one had written it in between and took that back', [
     turn(tool('b.txt', 0), { kind: 'command', bySub: false, edits: [write('a', 0)], beside: [{ by: 'other', path: 'b.txt', content: 1 }] }),
     { kind: 'rollback', who: 'B', turn: 0 },
