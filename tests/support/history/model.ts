@@ -8,6 +8,10 @@ interface Change {
   readonly after: string | undefined
   /** Somebody else, or another call, had a hand in it: what they found there, oldest first. */
   readonly shared: Found | undefined
+  /** A command of another session ran at the same time, and both saw it: nobody knows whose it is. */
+  readonly isOverlap: boolean
+  /** Counts over all sessions. */
+  readonly number: number
   /** A folder that went with something in it. Records name what was in it, which does not bring it back where that was new. */
   readonly isAlong: boolean
 }
@@ -24,14 +28,25 @@ export type Allowed = readonly (string | undefined)[]
  */
 export class Model {
   readonly #changes = new Map<string, Change[]>()
+  /** All that was ever done, also what was taken back, and by taking back. */
+  readonly #done: (Pick<Change, 'path' | 'before' | 'after'> & { readonly session: string })[] = []
+  #count = 0
 
   /** A call of `session` in `turn` between two snapshots; `shared` tells of paths that others touched meanwhile. */
-  call(session: string, turn: number, before: Tree, after: Tree, shared: (path: string) => Found | undefined = () => undefined, touched: Iterable<string> = []): void {
+  call(session: string, turn: number, before: Tree, after: Tree, { shared = () => undefined, touched = [], isOverlap = false }: {
+    readonly shared?: (path: string) => Found | undefined; readonly touched?: Iterable<string>; readonly isOverlap?: boolean
+  } = {}): void {
     const mine = this.#changes.get(session) ?? []
     this.#changes.set(session, mine)
     // What others touched counts also where nothing of it is left to see.
+    this.#count += 1
     for (const path of new Set([...differing(before, after), ...touched])) {
-      mine.push({ path, turn, before: before.get(path), after: after.get(path), shared: shared(path), isAlong: before.get(path) === FOLDER && isHolding(before, path) })
+      const change = { path, before: before.get(path), after: after.get(path) }
+      this.#done.push({ session, ...change })
+      mine.push({
+        ...change, turn, shared: isOverlap ? [] : shared(path), isOverlap, number: this.#count,
+        isAlong: change.before === FOLDER && isHolding(before, path),
+      })
     }
   }
 
@@ -42,10 +57,12 @@ export class Model {
   }
 
   #allowed(session: string, turn: number, path: string, now: string | undefined): Allowed {
-    // Two sessions that do the same to a path within half a minute count as one change that both saw.
-    const hasOthers = [...this.#changes].some(([other, changes]) => other !== session && changes.some(change => change.path === path))
+    const others = [...this.#changes].flatMap(([other, changes]) => (other === session ? [] : changes.filter(change => change.path === path)))
     const span = this.#span(session, turn, path)
-    return storiesOf(span).flatMap(story => allowedBy(story, now, hasOthers))
+    // Two sessions that do the same to a path within half a minute count as one change that both saw.
+    const isLike = this.#done.some(done => done.session !== session && done.path === path
+      && span.some(({ before, after }) => before === done.before && after === done.after))
+    return storiesOf(span).flatMap(story => allowedBy(story, now, { others, isLike }))
   }
 
   /** Paths that `session` alone had a hand in and that a rollback did not bring back: it has to name them. */
@@ -64,7 +81,8 @@ export class Model {
   }
 
   /** After a rollback: what went back is the session's no more, what stayed is. */
-  rolledBack(session: string, turn: number, final: Tree): void {
+  rolledBack(session: string, turn: number, from: Tree, final: Tree): void {
+    for (const path of differing(from, final)) this.#done.push({ session, path, before: from.get(path), after: final.get(path) })
     const mine = this.#changes.get(session) ?? []
     const back = new Set(mine.filter(({ path }) => this.#span(session, turn, path)[0]?.before === final.get(path)).map(({ path }) => path))
     this.#changes.set(session, mine.flatMap((change) => {
@@ -88,12 +106,12 @@ function storiesOf(span: readonly Change[]): readonly (readonly Change[])[] {
   const isToldByOthers = ({ before, after, isAlong }: Change) => isAlong || (before === undefined && after === FOLDER)
   const own = span.findIndex(change => change.shared === undefined && !isToldByOthers(change))
   const start = own < 0 ? span.findLastIndex(({ shared }) => shared !== undefined) : own
-  const isOptional = (change: Change, at: number) => change.shared !== undefined || (at < start && isToldByOthers(change))
+  const isOptional = (change: Change, at: number) => (change.shared !== undefined && !change.isOverlap) || (at < start && isToldByOthers(change))
   return span.reduce<readonly (readonly Change[])[]>(
     (stories, change, at) => stories.flatMap(story => isOptional(change, at) ? [story, [...story, change]] : [[...story, change]]), [[]])
 }
 
-function allowedBy(span: readonly Change[], now: string | undefined, hasOthers: boolean): Allowed {
+function allowedBy(span: readonly Change[], now: string | undefined, { others, isLike }: { readonly others: readonly Change[]; readonly isLike: boolean }): Allowed {
   const first = span[0]
   if (first === undefined) return [now]
   const goal = first.before
@@ -107,13 +125,18 @@ function allowedBy(span: readonly Change[], now: string | undefined, hasOthers: 
   if (goal === FOLDER && span.some(({ isAlong }) => isAlong)) return [now, goal, undefined]
   // A folder in the place of a file or a link goes only when it is empty; where it stays, the path is named.
   if (now === FOLDER && goal !== undefined && goal !== FOLDER) return [now, goal]
-  // One that the session made goes when nothing is in it, whatever was there before.
-  if (now === FOLDER && goal === undefined && isLast) return isShared ? [now, goal, ...span.flatMap(({ before, shared }) => [before, ...shared ?? []])] : [now, goal]
   const isHard = breaks.some(states => !states.every(isFolderOnly))
+  // One that the session made may go when nothing is in it, whatever was there before.
+  if (isHard && isLast && now === FOLDER && goal === undefined) return [now, goal, ...foundIn(span)]
+  if (!isFolderOnly(now) && span.some(({ isOverlap }) => isOverlap)) return [now]
   if (isHard || (!isLast && !isFolderOnly(now))) return [now]
   if (isFolderOnly(now) && isFolderOnly(goal) && span.some(({ isAlong }) => isAlong)) return [now, goal]
-  if (!isShared && (goal === now || (breaks.length === 0 && !hasOthers))) return [goal]
+  const later = others.filter(({ number }) => number > span.at(-1)!.number)
+  if (!isShared && (goal === now || (breaks.length === 0 && later.length === 0 && !isLike))) return [goal]
+  if (!isShared && !isFolderOnly(now) && later.some(({ shared }) => shared === undefined)) return [now]
   const pure = span.findIndex(change => change.shared === undefined)
   const unsure = span.slice(0, pure < 0 ? span.length : pure + 1)
-  return [now, goal, ...unsure.flatMap(({ before, shared }) => [before, ...shared ?? []])]
+  return [now, goal, ...foundIn(unsure)]
 }
+
+const foundIn = (changes: readonly Change[]): Allowed => changes.flatMap(({ before, shared }) => [before, ...shared ?? []])

@@ -69,7 +69,7 @@ export class Play {
         const undone = await undo()
         const after = this.#tree()
         // Where no file was changed there is nothing to undo, and the rollback stands.
-        if (undone === undefined) this.#model.rolledBack(who, turn, after)
+        if (undone === undefined) this.#model.rolledBack(who, turn, before, after)
         this.#expect(differing(before, after), [], `the undo of ${who}'s rollback to turn ${turn} gives back all`, { before, after })
         this.#expect([...folderModes(this.#world.root, after)], [...modes], `the undo of ${who}'s rollback to turn ${turn} gives folders their modes`)
       }
@@ -94,7 +94,7 @@ export class Play {
     this.#expectNamed(differing(before, after).filter(path => ![before, after].every(tree => isFolderOnly(tree.get(path)))), ['restored'], story)
     this.#expectNamed(this.#model.left(who, turn, after), ['kept', 'skipped', 'failed'], story)
     for (const [path, mode] of folderModes(this.#world.root, after)) this.#expect(mode, modes.get(path) ?? mode, `the mode of the folder ${path}`)
-    if (!isTrial) this.#model.rolledBack(who, turn, after)
+    if (!isTrial) this.#model.rolledBack(who, turn, before, after)
     return { before, modes, undo: () => this.#world.undoes(session, op.begin.op) }
   }
 
@@ -146,7 +146,7 @@ export class Play {
           if (beside.by !== 'user') for (const path of new Set([beside.path, this.#reached(beside.path)])) touch(path, there.get(path))
         }
         await end()
-        this.#model.call(who, turn, before, this.#tree(), path => touched.get(path), touched.keys())
+        this.#model.call(who, turn, before, this.#tree(), { shared: path => touched.get(path), touched: touched.keys() })
       }
     }
   }
@@ -174,7 +174,7 @@ export class Play {
     this.#edit(b)
     for (const who of endsFirst === 'A' ? ['A', 'B'] as const : ['B', 'A'] as const) {
       await ends[who]()
-      this.#model.call(who, turns[who], before, this.#tree(), () => [])
+      this.#model.call(who, turns[who], before, this.#tree(), { isOverlap: true })
     }
     await this.#endTurns()
   }
