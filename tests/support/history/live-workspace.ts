@@ -140,8 +140,8 @@ export function aLiveWorkspace({ hasGit = false } = {}) {
       await capture.atStart(exec)
       return () => capture.afterCall(exec, undefined)
     },
-    rollsBack: async (session: ForeignSession, turn: number): Promise<Operation> => {
-      const draft = await draftRollback(deps, { session, agent: undefined, turn, scope: 'files', putBack: new Set() })
+    rollsBack: async (session: ForeignSession, turn: number, putBack: ReadonlySet<string> = new Set()): Promise<Operation> => {
+      const draft = await draftRollback(deps, { session, agent: undefined, turn, scope: 'files', putBack })
       return valueOf(await runRollback(deps, valueOf(draft), never))
     },
     /** Nothing is undone where `op` changed nothing. */

@@ -44,7 +44,7 @@ export class Model {
       const change = { path, before: before.get(path), after: after.get(path) }
       this.#done.push({ session, ...change })
       mine.push({
-        ...change, turn, shared: isOverlap ? [] : shared(path), isOverlap, number: this.#count,
+        ...change, turn, shared: isOverlap ? [] : shared(path), isOverlap: isOverlap && ![change.before, change.after].includes(FOLDER), number: this.#count,
         isAlong: change.before === FOLDER && isHolding(before, path),
       })
     }
@@ -75,6 +75,22 @@ export class Model {
     })
   }
 
+  /** Paths that `session` alone wrote in the span and another session after it. */
+  writtenSince(session: string, turn: number): readonly string[] {
+    const isFile = ({ before, after, shared }: Change) => shared === undefined && before !== FOLDER && after !== FOLDER
+    const others = [...this.#changes].flatMap(([other, changes]) => (other === session ? [] : changes.filter(isFile)))
+    return [...new Set(others.map(({ path }) => path))].filter((path) => {
+      const span = this.#span(session, turn, path)
+      return span.length > 0 && span.every(isFile) && others.some(other => other.path === path && other.number > span.at(-1)!.number)
+    })
+  }
+
+  /** Where only `session` had a hand in a path: what it was before the turn. */
+  goalOf(session: string, turn: number, path: string): { readonly words: string | undefined } | undefined {
+    const span = this.#span(session, turn, path)
+    return span.length > 0 && span.every(({ shared, isAlong }) => shared === undefined && !isAlong) ? { words: span[0]!.before } : undefined
+  }
+
   /** Files whose bytes before a call of `session` have to be in its store. */
   foundBy(session: string): readonly string[] {
     return (this.#changes.get(session) ?? []).filter(({ shared }) => shared === undefined).flatMap(({ before }) => before ?? [])
@@ -88,8 +104,9 @@ export class Model {
     this.#changes.set(session, mine.flatMap((change) => {
       if (change.turn < turn) return [change]
       if (back.has(change.path)) return []
-      // A folder that could not go is not spoken of again.
-      return [change.before === FOLDER || change.after === FOLDER ? { ...change, shared: change.shared ?? [] } : change]
+      // A folder that could not go is not spoken of again, and what others had a hand in may have been none of what went back.
+      const isUnsure = change.before === FOLDER || change.after === FOLDER || this.#span(session, turn, change.path).some(({ shared, isOverlap }) => shared !== undefined && !isOverlap)
+      return [isUnsure ? { ...change, shared: change.shared ?? [], isOverlap: false } : change]
     }))
   }
 

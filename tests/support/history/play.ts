@@ -65,37 +65,52 @@ export class Play {
     for (const who of ['A', 'B'] as const) {
       for (const words of this.#model.foundBy(who)) await this.#expectStored(who, words, 'what a call found')
       for (const turn of this.#turns[who].toReversed()) {
-        const { before, modes, undo } = await this.#rollBack(who, turn, true)
-        const undone = await undo()
-        const after = this.#tree()
-        // Where no file was changed there is nothing to undo, and the rollback stands.
-        if (undone === undefined) this.#model.rolledBack(who, turn, before, after)
-        this.#expect(differing(before, after), [], `the undo of ${who}'s rollback to turn ${turn} gives back all`, { before, after })
-        this.#expect([...folderModes(this.#world.root, after)], [...modes], `the undo of ${who}'s rollback to turn ${turn} gives folders their modes`)
+        const kept = await this.#tryOut(who, turn)
+        // The user may want all of that back all the same.
+        if (kept.size > 0) await this.#tryOut(who, turn, kept)
       }
     }
   }
 
-  async #rollBack(who: Who, turn: number, isTrial = false) {
+  /** A rollback and its undo; gives the paths that it kept. */
+  async #tryOut(who: Who, turn: number, putBack?: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+    const { before, modes, outcomes, undo } = await this.#rollBack(who, turn, { isTrial: true, putBack })
+    const undone = await undo()
+    const after = this.#tree()
+    // Where no file was changed there is nothing to undo, and the rollback stands.
+    if (undone === undefined) this.#model.rolledBack(who, turn, before, after)
+    this.#expect(differing(before, after), [], `the undo of ${who}'s rollback to turn ${turn} gives back all`, { before, after })
+    this.#expect([...folderModes(this.#world.root, after)], [...modes], `the undo of ${who}'s rollback to turn ${turn} gives folders their modes`)
+    return new Set(outcomes.flatMap(({ path, result }) => (result === 'kept' ? [path] : [])))
+  }
+
+  async #rollBack(who: Who, turn: number, { isTrial = false, putBack }: { readonly isTrial?: boolean; readonly putBack?: ReadonlySet<string> | undefined } = {}) {
     const session = this.#world.sessions[who]
     const before = this.#tree()
     const modes = folderModes(this.#world.root, before)
     const expected = this.#model.expected(who, turn, before)
-    const op = await this.#world.rollsBack(session, turn)
+    const op = await this.#world.rollsBack(session, turn, putBack)
     const after = this.#tree()
     const story = { before, after, outcomes: op.outcomes }
     // A new file that was moved here and then written is not told from one that was there: named, and left as it is.
     const named = new Set(op.outcomes.flatMap(({ path, reason }) => (reason === 'not-saved' ? [relative(this.#world.root, path)] : [])))
-    for (const path of new Set([...expected.keys(), ...after.keys()])) {
+    for (const path of putBack === undefined ? new Set([...expected.keys(), ...after.keys()]) : []) {
       const allowed = expected.get(path) ?? [undefined]
       this.#expectAllowed(path, named.has(path) && allowed.includes(undefined) ? [...allowed, before.get(path)] : allowed, after, `${who} to turn ${turn}`, story)
     }
     for (const path of differing(before, after)) await this.#expectStored(who, before.get(path), 'what a rollback replaced')
     this.#expectNamed(differing(before, after).filter(path => ![before, after].every(tree => isFolderOnly(tree.get(path)))), ['restored'], story)
+    const since = new Set(this.#model.writtenSince(who, turn))
+    for (const { path, result, reason } of op.outcomes) {
+      const name = relative(this.#world.root, path)
+      const goal = this.#model.goalOf(who, turn, name)
+      if (result === 'restored' && goal !== undefined && !isFolderOnly(goal.words)) this.#expect(after.get(name), goal.words, `${name} is as it is told to be`, story)
+      if (result === 'kept' && since.has(name)) this.#expect(reason, 'other-session', `why ${name} is kept`, story)
+    }
     this.#expectNamed(this.#model.left(who, turn, after), ['kept', 'skipped', 'failed'], story)
     for (const [path, mode] of folderModes(this.#world.root, after)) this.#expect(mode, modes.get(path) ?? mode, `the mode of the folder ${path}`)
     if (!isTrial) this.#model.rolledBack(who, turn, before, after)
-    return { before, modes, undo: () => this.#world.undoes(session, op.begin.op) }
+    return { before, modes, outcomes: op.outcomes, undo: () => this.#world.undoes(session, op.begin.op) }
   }
 
   #expectAllowed(path: string, allowed: Allowed, after: Tree, what: string, story: object): void {
