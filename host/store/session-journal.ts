@@ -83,7 +83,13 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       const given = { blobs: batch.blobs ?? [], entries: entries.output }
       const fresh = await withoutStored(given)
       if (fresh.blobs.length > 0 || fresh.entries.length > 0) {
-        if (!await storeInRoom(fresh, given, sync)) return fail(failure('store-full', { detail: 'the store has reached its limit (maxStoreBytes)' }))
+        if (!await storeInRoom(fresh, given, sync)) return fail(storeFull)
+        // Another process that made room may have taken the segment right under the write.
+        if (!await isOwnThere()) {
+          await catchUpToAppend()
+          if (!await storeInRoom(await withoutStored(given), given, sync)) return fail(storeFull)
+          if (!await isOwnThere()) return fail(failure('store-unavailable', { detail: 'the segment was removed while it was written' }))
+        }
       } else if (sync === 'now') await syncWritten()
       if (sync === 'later') syncSoon()
       return ok({ position: endPosition(segments.views()) })
@@ -103,7 +109,7 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
     return inLine(async () => {
       await segments.refresh()
       const generation = segments.generation()
-      if (joined?.generation !== generation) joined = { records: joinSegments(segments.views()), generation }
+      if (joined?.generation !== generation) joined = { records: joinSegments(segments.views(), segments.goneUpTo()), generation }
       return ok(joined.records)
     })
   }
@@ -227,7 +233,8 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       const last = views.at(-1)
       // Counts records in doubt too: should a power cut take them, the segment is shorter than its successor says.
       const after = { segment: last?.segment ?? 0, records: last?.end.number ?? 0, position: endPosition(views) }
-      const segment = after.segment + 1
+      // Never a number that was used: the missing ones are how a reader knows that records were removed.
+      const segment = Math.max(after.segment, segments.goneUpTo()) + 1
       try {
         const made = await createSegment(fs, segmentPath(layout, session, segment), { session, workspace, segment, after })
         segments.addOwn(made.view)
@@ -257,6 +264,10 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
     }
   }
 
+  async function isOwnThere(): Promise<boolean> {
+    return writer === undefined || (await fs.peek(writer.path))?.size === segmentBytes(writer)
+  }
+
   /**
    * Two looks instead of a listing: own segment untouched, no segment behind it. A process makes a new
    * segment behind the last one, so this notices every other writer, and a store folder that was removed
@@ -264,13 +275,13 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
    */
   async function catchUpToAppend(): Promise<void> {
     if (!segments.isScanned() || !writer) return segments.refresh()
-    const [own, next] = await Promise.all([writer.path, segmentPath(layout, session, writer.view.segment + 1)]
-      .map((path) => fs.peek(path)))
-    if (own?.size !== segmentBytes(writer) || next) await segments.refresh()
+    if (!await isOwnThere() || await fs.peek(segmentPath(layout, session, writer.view.segment + 1))) await segments.refresh()
     // Records stay in the order they were made only when the newest segment is the one that grows.
     if (writer && (segments.views().at(-1) !== writer.view || segmentBytes(writer) >= maxSegmentBytes)) await retire()
   }
 }
+
+const storeFull = failure('store-full', { detail: 'the store has reached its limit (maxStoreBytes)' })
 
 /** What a batch takes at most, with the beginning of a new segment. */
 const bytesOf = ({ blobs, entries }: Batch): number =>

@@ -83,6 +83,9 @@ async function make(fs: StoreFs, path: string): Promise<Release | undefined> {
   return release
 }
 
+/** False for a lock that a dead process left. One that goes meanwhile counts as held. */
+export const isHeld = async (fs: StoreFs, path: string): Promise<boolean> => await deadToken(fs, path) === undefined
+
 /** Names a lock whose holder is gone; `undefined` while it is held, or when there is none. */
 async function deadToken(fs: StoreFs, path: string): Promise<string | undefined> {
   const facts = await unlessMissing(fs.stat(path), undefined)

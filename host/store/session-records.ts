@@ -26,8 +26,11 @@ export function segmentBases(views: readonly SegmentView[]): readonly number[] {
   return bases
 }
 
-/** Joins a session's segments (in order of their numbers) to one list, and finds what is missing between them. */
-export function joinSegments(views: readonly SegmentView[]): SessionRecords {
+/**
+ * Joins a session's segments (in order of their numbers) to one list, and finds what is missing between them.
+ * `goneUpTo`: there were segments up to this number.
+ */
+export function joinSegments(views: readonly SegmentView[], goneUpTo = 0): SessionRecords {
   const entries: { position: number; entry: JournalEntry }[] = []
   const holes: Hole[] = []
   const bases = segmentBases(views)
@@ -35,7 +38,8 @@ export function joinSegments(views: readonly SegmentView[]): SessionRecords {
     const before = views[index - 1]
     const lastPosition = before ? bases[index - 1]! + before.end.number : 0
     const hole = (detail: string): void => void holes.push({ afterPosition: lastPosition, detail })
-    for (let n = (before?.segment ?? 0) + 1; n < view.segment; n += 1) hole(`segment ${n} is missing`)
+    const missing = missingBetween(before?.segment ?? 0, view.segment)
+    if (missing) hole(missing)
     const after = view.header?.after
     if (before && after?.segment === before.segment && after.records > before.end.number) {
       hole(`segment ${before.segment} ends after ${before.end.number} records, it had ${after.records}`)
@@ -47,7 +51,15 @@ export function joinSegments(views: readonly SegmentView[]): SessionRecords {
     }
     for (const { number, entry } of view.entries) entries.push({ position: bases[index]! + number + 1, entry })
   })
+  const missing = missingBetween(views.at(-1)?.segment ?? 0, goneUpTo + 1)
+  if (missing) holes.push({ afterPosition: endPosition(views), detail: missing })
   return { entries, holes, position: endPosition(views) }
+}
+
+/** Long sessions lose segments by the hundred: one hole. */
+function missingBetween(before: number, next: number): string | undefined {
+  if (before + 1 >= next) return undefined
+  return before + 2 === next ? `segment ${before + 1} is missing` : `segments ${before + 1} to ${next - 1} are missing`
 }
 
 /** Position of the last record. */

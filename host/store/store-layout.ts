@@ -56,6 +56,14 @@ export function parseSegmentName(name: string): { session: string; segment: numb
   return match ? { session: match[1]!, segment: Number(match[2]) } : undefined
 }
 
+/** An empty file that says: the session had segments up to this number, and they were removed. `name` as in file names. */
+export const gonePath = (layout: StoreLayout, name: string, segment: number): string => join(layout.packs, `${name}-${segment}.gone`)
+
+export function parseGoneName(name: string): { session: string; segment: number } | undefined {
+  const match = /^(.+)-([1-9]\d{0,8})\.gone$/.exec(name)
+  return match ? { session: match[1]!, segment: Number(match[2]) } : undefined
+}
+
 export const lockPath = (layout: StoreLayout, session: SessionId): string =>
   join(layout.locks, `${sessionFileName(session)}.lock`)
 
