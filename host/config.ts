@@ -8,6 +8,8 @@ const ConfigSchema = v.object({
   maxBracketFiles: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 20_000),
   maxBracketBytes: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 256 * 1024 * 1024),
   maxBracketMs: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1)), 5_000),
+  /** Names of folders that a look at a plain folder does not enter, besides the built-in ones (`node_modules`, caches). */
+  ignoreFolders: v.optional(v.array(v.pipe(v.string(), v.regex(/^[^/\\]+$/, 'must be the name of a folder, not a path'))), []),
   /** One line in the system prompt asks the model to change files with the file tools. */
   modelHint: v.optional(v.boolean(), true),
   /** Bytes that the records of all sessions may take together; the oldest go first. Default 2 GiB. */

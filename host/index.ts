@@ -65,7 +65,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   const { maxFileBytes, maxBracketFiles: maxFiles, maxBracketBytes: maxNewBytes, maxBracketMs: maxMs } = settings
   const brackets = makeBrackets({
     sessions, health, background, journalOf, workspaceOf, maxFileBytes, budget: { maxFiles, maxNewBytes, maxMs },
-    dshHome: home, indexFolder: store.layout.indexes, now: Date.now,
+    dshHome: home, indexFolder: store.layout.indexes, ignoreFolders: settings.ignoreFolders, now: Date.now,
     isWritten: writes.isWritten,
   })
   const capture = makeCapture({ sessions, health, observations, brackets, writes, journalOf, maxFileBytes, dshHome: home, now: Date.now })

@@ -29,6 +29,7 @@ export interface BracketDeps {
   readonly budget: LookBudget
   readonly dshHome: string
   readonly indexFolder: string
+  readonly ignoreFolders?: readonly string[] | undefined
   journalOf(root: ForeignSession): SessionJournal
   workspaceOf(session: ForeignSession): string | undefined
   /** True when the path has an exact record of its own of a write at or after `sinceMs`. */
@@ -92,7 +93,7 @@ export function makeBrackets(deps: BracketDeps): Brackets {
     caches.set(workspace, cache)
     return {
       workspace, cache, maxFileBytes: deps.maxFileBytes, budget: deps.budget,
-      dshHome: deps.dshHome, now: deps.now, treeOf,
+      dshHome: deps.dshHome, ignoreFolders: deps.ignoreFolders, now: deps.now, treeOf,
       ...makeBlobBatch(deps.journalOf(root)),
     }
   }

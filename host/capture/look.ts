@@ -25,6 +25,8 @@ export interface LookDeps extends BlobBatch {
   treeOf(folder: string): Promise<GitTree | undefined>
   /** Absolute; never looked into. */
   readonly dshHome: string
+  /** More names of folders that a plain walk does not enter. */
+  readonly ignoreFolders?: readonly string[] | undefined
   now(): number
 }
 
@@ -85,5 +87,6 @@ export function parentsOf(path: string, workspace: string): string[] {
 }
 
 export function walkOptions(deps: LookDeps) {
-  return { budget: { maxFiles: deps.budget.maxFiles, maxMs: deps.budget.maxMs }, ignore: defaultIgnore, keepOut: [deps.dshHome] }
+  const ignore = new Set([...defaultIgnore, ...deps.ignoreFolders ?? []])
+  return { budget: { maxFiles: deps.budget.maxFiles, maxMs: deps.budget.maxMs }, ignore, keepOut: [deps.dshHome] }
 }
