@@ -66,12 +66,16 @@ interface Source {
 
 function holeSpans({ entries, holes }: SessionRecords): readonly HoleSpan[] {
   const booked = entries.flatMap(({ position, entry }) =>
-    ('turn' in entry ? [{ position, turn: entry.turn.startSeq }] : []))
-  return holes.map(({ afterPosition }) => ({
-    afterPosition,
-    oldestTurn: booked.findLast(({ position }) => position <= afterPosition)?.turn ?? 0,
-    newestTurn: booked.find(({ position }) => position > afterPosition)?.turn ?? Infinity,
-  }))
+    ('turn' in entry ? [{ position, turn: entry.turn.startSeq, isLate: entry.turn.late === true }] : []))
+  return holes.map(({ afterPosition, isOfEarlierRuns }) => {
+    const next = booked.find(({ position }) => position > afterPosition)
+    return {
+      afterPosition,
+      oldestTurn: booked.findLast(({ position }) => position <= afterPosition)?.turn ?? 0,
+      // What was booked late stands for a turn that may have begun before the process did.
+      newestTurn: next === undefined ? Infinity : isOfEarlierRuns && !next.isLate ? next.turn - 1 : next.turn,
+    }
+  })
 }
 
 function distrusted({ placed, holes }: Source, startSeq: Seq): readonly string[] {

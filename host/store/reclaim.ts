@@ -125,8 +125,8 @@ export async function removeSegment(fs: StoreFs, layout: StoreLayout, one: Store
 }
 
 /** Durable when it resolves. At most one note per session: a later one stands for the earlier ones. */
-async function noteGone(fs: StoreFs, layout: StoreLayout, { name, segment }: StoredFile): Promise<void> {
-  await (await fs.open(gonePath(layout, name, segment), 'w', 0o600)).close()
+async function noteGone(fs: StoreFs, layout: StoreLayout, { name, segment, mtimeMs }: StoredFile): Promise<void> {
+  await (await fs.open(gonePath(layout, name, { segment, writtenAtMs: mtimeMs }), 'w', 0o600)).close()
   await syncFolder(fs, layout.packs)
   for (const file of await fs.readdir(layout.packs)) {
     const note = parseGoneName(file)

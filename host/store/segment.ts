@@ -20,6 +20,7 @@ const HeaderSchema = v.object({
   segment: count,
   /** What was there when this segment was made: number and records of the one before, and the position at its end. */
   after: v.object({ segment: count, records: count, position: count }),
+  opensRun: v.optional(v.boolean(), false),
 })
 /** Record 0. `after` is how a lost tail, or a lost file, in front of this segment is noticed. */
 export interface SegmentHeader {
@@ -27,6 +28,8 @@ export interface SegmentHeader {
   readonly workspace: string
   readonly segment: number
   readonly after: { readonly segment: number; readonly records: number; readonly position: number }
+  /** All that came before was written before this process began. No turn goes on from one process to the next. */
+  readonly opensRun: boolean
 }
 
 /** Where a blob's payload lies. */

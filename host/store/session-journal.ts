@@ -109,7 +109,7 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
     return inLine(async () => {
       await segments.refresh()
       const generation = segments.generation()
-      if (joined?.generation !== generation) joined = { records: joinSegments(segments.views(), segments.goneUpTo()), generation }
+      if (joined?.generation !== generation) joined = { records: joinSegments(segments.views(), segments.gone()?.segment), generation }
       return ok(joined.records)
     })
   }
@@ -234,9 +234,12 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       // Counts records in doubt too: should a power cut take them, the segment is shorter than its successor says.
       const after = { segment: last?.segment ?? 0, records: last?.end.number ?? 0, position: endPosition(views) }
       // Never a number that was used: the missing ones are how a reader knows that records were removed.
-      const segment = Math.max(after.segment, segments.goneUpTo()) + 1
+      const gone = segments.gone()
+      const segment = Math.max(after.segment, gone?.segment ?? 0) + 1
+      const lastWrite = gone && gone.segment > after.segment ? gone.writtenAtMs : last && (await fs.peek(segmentPath(layout, session, last.segment)))?.mtimeMs
+      const opensRun = lastWrite !== undefined && lastWrite < processStartMs
       try {
-        const made = await createSegment(fs, segmentPath(layout, session, segment), { session, workspace, segment, after })
+        const made = await createSegment(fs, segmentPath(layout, session, segment), { session, workspace, segment, after, opensRun })
         segments.addOwn(made.view)
         return made
       } catch (error) {
@@ -280,6 +283,8 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
     if (writer && (segments.views().at(-1) !== writer.view || segmentBytes(writer) >= maxSegmentBytes)) await retire()
   }
 }
+
+const processStartMs = performance.timeOrigin
 
 const storeFull = failure('store-full', { detail: 'the store has reached its limit (maxStoreBytes)' })
 

@@ -6,6 +6,8 @@ export interface Hole {
   /** Position of the last record before it; 0 is the beginning. */
   readonly afterPosition: number
   readonly detail: string
+  /** What is missing was written by processes that had ended before the next record's began. */
+  readonly isOfEarlierRuns: boolean
 }
 export interface SessionRecords {
   readonly entries: readonly { readonly position: number; readonly entry: JournalEntry }[]
@@ -37,22 +39,22 @@ export function joinSegments(views: readonly SegmentView[], goneUpTo = 0): Sessi
   views.forEach((view, index) => {
     const before = views[index - 1]
     const lastPosition = before ? bases[index - 1]! + before.end.number : 0
-    const hole = (detail: string): void => void holes.push({ afterPosition: lastPosition, detail })
+    const hole = (detail: string, isOfEarlierRuns = false): void => void holes.push({ afterPosition: lastPosition, detail, isOfEarlierRuns })
     const missing = missingBetween(before?.segment ?? 0, view.segment)
-    if (missing) hole(missing)
+    if (missing) hole(missing, view.header?.opensRun)
     const after = view.header?.after
     if (before && after?.segment === before.segment && after.records > before.end.number) {
       hole(`segment ${before.segment} ends after ${before.end.number} records, it had ${after.records}`)
     }
-    for (const gap of view.holes) holes.push({ afterPosition: bases[index]! + gap.afterRecords, detail: gap.detail })
+    for (const gap of view.holes) holes.push({ afterPosition: bases[index]! + gap.afterRecords, detail: gap.detail, isOfEarlierRuns: false })
     if (view.unreadable) {
       const detail = `segment ${view.segment} cannot be read: ${view.unreadable}`
-      holes.push({ afterPosition: bases[index]! + view.end.number, detail })
+      holes.push({ afterPosition: bases[index]! + view.end.number, detail, isOfEarlierRuns: false })
     }
     for (const { number, entry } of view.entries) entries.push({ position: bases[index]! + number + 1, entry })
   })
   const missing = missingBetween(views.at(-1)?.segment ?? 0, goneUpTo + 1)
-  if (missing) holes.push({ afterPosition: endPosition(views), detail: missing })
+  if (missing) holes.push({ afterPosition: endPosition(views), detail: missing, isOfEarlierRuns: false })
   return { entries, holes, position: endPosition(views) }
 }
 

@@ -3,14 +3,14 @@ import type { Digest, SessionId } from '../../src/ids.ts'
 import { decodeBlob, parseBlobHead } from './blob-encoding.ts'
 import { emptyView, readSegment, type BlobPlace, type SegmentView } from './segment.ts'
 import { errorCode, readUpTo, syncFile, unlessMissing, type FileFacts, type StoreFs } from './store-fs.ts'
-import { parseGoneName, parseSegmentName, segmentPath, sessionFileName, type StoreLayout } from './store-layout.ts'
+import { parseGoneName, parseSegmentName, segmentPath, sessionFileName, type Gone, type StoreLayout } from './store-layout.ts'
 
 /** What is known of the segment files of one session, and where each blob lies. Never the truth: the files are. */
 export interface SessionSegments {
   /** In order of their numbers. */
   views(): readonly SegmentView[]
-  /** Highest number of a segment that was removed together with all before it; 0 for none. */
-  goneUpTo(): number
+  /** What was noted as removed, with all segments before it. */
+  gone(): Gone | undefined
   /** Counts what was learned or forgotten. */
   generation(): number
   /** False before the first `refresh`. */
@@ -54,7 +54,7 @@ export function makeSessionSegments(fs: StoreFs, layout: StoreLayout, session: S
   let known: Known[] = []
   const blobs = new Map<Digest, BlobPlace>()
   let generation = 0
-  let goneUpTo = 0
+  let gone: Gone | undefined
   let scanned = false
 
   const views = (): readonly SegmentView[] => known.map(({ view }) => view)
@@ -83,16 +83,17 @@ export function makeSessionSegments(fs: StoreFs, layout: StoreLayout, session: S
 
   async function refresh(): Promise<void> {
     const found = new Map<number, FileFacts>()
-    const gone = goneUpTo
     for (const file of await unlessMissing(fs.readdir(layout.packs), [])) {
       const note = parseGoneName(file)
-      if (note?.session === name) goneUpTo = Math.max(goneUpTo, note.segment)
+      if (note?.session === name && note.segment > (gone?.segment ?? 0)) {
+        gone = note
+        generation += 1
+      }
       const parsed = parseSegmentName(file)
       if (parsed?.session !== name) continue
       const facts = await unlessMissing(fs.stat(join(layout.packs, file)), undefined)
       if (facts) found.set(parsed.segment, facts)
     }
-    if (goneUpTo !== gone) generation += 1
     for (const { view, ino } of known) {
       const facts = found.get(view.segment)
       // Removed, cut, or written anew: what is in memory is worth nothing.
@@ -174,7 +175,7 @@ export function makeSessionSegments(fs: StoreFs, layout: StoreLayout, session: S
   return {
     views,
     holds,
-    goneUpTo: () => goneUpTo,
+    gone: () => gone,
     generation: () => generation,
     isScanned: () => scanned,
     has: (digest) => blobs.has(digest),

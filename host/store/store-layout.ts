@@ -56,12 +56,20 @@ export function parseSegmentName(name: string): { session: string; segment: numb
   return match ? { session: match[1]!, segment: Number(match[2]) } : undefined
 }
 
-/** An empty file that says: the session had segments up to this number, and they were removed. `name` as in file names. */
-export const gonePath = (layout: StoreLayout, name: string, segment: number): string => join(layout.packs, `${name}-${segment}.gone`)
+/** A session's segments up to this number were removed; the last one was last written to at this time. */
+export interface Gone {
+  readonly segment: number
+  /** Unix milliseconds. */
+  readonly writtenAtMs: number
+}
 
-export function parseGoneName(name: string): { session: string; segment: number } | undefined {
-  const match = /^(.+)-([1-9]\d{0,8})\.gone$/.exec(name)
-  return match ? { session: match[1]!, segment: Number(match[2]) } : undefined
+/** An empty file that says so, `<session>-<number>-<time>.gone`. `name` as in file names. */
+export const gonePath = (layout: StoreLayout, name: string, { segment, writtenAtMs }: Gone): string =>
+  join(layout.packs, `${name}-${segment}-${Math.max(0, Math.ceil(writtenAtMs))}.gone`)
+
+export function parseGoneName(name: string): Gone & { session: string } | undefined {
+  const match = /^(.+)-([1-9]\d{0,8})-(\d{1,15})\.gone$/.exec(name)
+  return match ? { session: match[1]!, segment: Number(match[2]), writtenAtMs: Number(match[3]) } : undefined
 }
 
 export const lockPath = (layout: StoreLayout, session: SessionId): string =>

@@ -31,17 +31,17 @@ export interface Reserved {
   settle(grown: number): void
 }
 
-/** Below this part of the limit a count may be so old; above, the files are counted at every append. */
-const NEAR = 0.5
-const FAR_COUNT_MS = 5_000
+/** With more room than this a count may be so old: nobody writes and syncs as much meanwhile. With less, every append counts. */
+const FAR_ROOM_BYTES = 512 * 1024 * 1024
+const FAR_COUNT_MS = 1_000
 /** Reclaiming stops a little below the limit, so that not every append has to look for room. */
 const ROOM_LEFT = 0.02
 
 /**
  * What is held: one process never passes the limit, at no moment. Two hosts on one home count each other's files before
- * each append, once half of the limit is used. Together they can pass it by appends that both began between the
- * count and the write of the other (one each, as long as their looks overlap), and by what the other one added in
- * the last five seconds to a segment that was quiet for an hour before. The next append of either makes it good.
+ * each append, once less than 512 MiB are left. Together they can pass it by appends that began between the count
+ * and the write of the other (one each), and by what the other one added in the last five seconds to a segment that
+ * had been quiet for an hour. The next append of either makes it good.
  */
 export function makeStoreSpace(fs: StoreFs, layout: StoreLayout, limits: () => StoreLimits, now = Date.now): StoreSpace {
   const packs = makePackList(fs, layout, now)
@@ -91,8 +91,8 @@ export function makeStoreSpace(fs: StoreFs, layout: StoreLayout, limits: () => S
       if (bytes > maxBytes) return undefined
       const keep = own === undefined ? undefined : segmentPath(layout, session, own)
       const fits = (): boolean => counted!.bytes + pending + bytes <= maxBytes
-      const isNear = counted === undefined || counted.bytes + pending + bytes > maxBytes * NEAR
-      if (counted === undefined || isNear || now() - counted.atMs >= FAR_COUNT_MS) await count()
+      const isNear = counted === undefined || counted.bytes + pending + bytes > maxBytes - FAR_ROOM_BYTES
+      if (counted === undefined || isNear || Math.abs(now() - counted.atMs) >= FAR_COUNT_MS) await count()
       const last = sessionFileName(session)
       const taken = fits() ? undefined : await makeRoom(bytes, { isNeeded: true, last, keep })
       if (!fits()) return undefined
