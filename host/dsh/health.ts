@@ -16,14 +16,22 @@ export interface Health {
   contain<Args extends unknown[], T>(contract: string, listener: (...args: Args) => T): (...args: Args) => T | undefined
 }
 
-/** `log` is given each contract's first problem, and its next one after a `clear`. */
+/** A problem that comes and goes (a store that small records still fit in) is not told each time. */
+const SAME_AGAIN_MS = 60 * 60_000
+
+/** `log` is given each contract's first problem, and its next one after a `clear`; the same words again after an hour. */
 export function makeHealth(log: (line: string) => void = line => { console.error(line) }): Health {
   const problems = new Map<string, Problem>()
+  const told = new Map<string, { readonly line: string; readonly atMs: number }>()
   const report = (contract: string, cause: unknown): void => {
     if (problems.has(contract)) return
     const detail = cause instanceof Error ? cause.message : String(cause)
     problems.set(contract, { contract, detail })
-    log(`[turnback] ${contract}: ${cause instanceof Error ? cause.stack ?? detail : detail}`)
+    const line = `[turnback] ${contract}: ${cause instanceof Error ? cause.stack ?? detail : detail}`
+    const last = told.get(contract)
+    if (last?.line === line && Date.now() - last.atMs < SAME_AGAIN_MS) return
+    told.set(contract, { line, atMs: Date.now() })
+    log(line)
   }
   return {
     report,
