@@ -43,7 +43,7 @@ export const madeFolders = (before: FolderFacts, parents: readonly string[], sin
 /**
  * Folders and special files that came, went or cannot be looked into any more, beside the changed files `seen`.
  * A folder is named only where no file brings it along: a made one when nothing is in it, a removed one when
- * nothing in it comes back.
+ * nothing in it comes back, or when its mode would be lost.
  */
 export function changedFolders({ before, after, seen, sinceMs, parentsOf }: {
   readonly before: FolderFacts
@@ -54,8 +54,8 @@ export function changedFolders({ before, after, seen, sinceMs, parentsOf }: {
 }): Seen[] {
   const named = new Set(seen.map(({ path }) => path))
   const changes: Seen[] = []
-  const add = (path: string, was: FileState, now: FileState, absentFolders: readonly string[] = []): void => {
-    if (!named.has(path)) changes.push({ path, before: was, after: now, absentFolders, byGit: false })
+  const add = (path: string, was: FileState, now: FileState, absentFolders: readonly string[] = [], byGit = false): void => {
+    if (!named.has(path)) changes.push({ path, before: was, after: now, absentFolders, byGit })
   }
   const isMade = (path: string): boolean => before.vouches(path) || isBornSince(path, sinceMs)
   const isBehindLink = linkWatch(parentsOf)
@@ -77,7 +77,11 @@ export function changedFolders({ before, after, seen, sinceMs, parentsOf }: {
     ...removed.map(([path]) => path),
     ...seen.filter(({ before: was }) => was.kind === 'file' || was.kind === 'link').map(({ path }) => path),
   ].flatMap(path => ancestorsOf(path)))
-  for (const [path, { mode }] of removed) if (!comesBack.has(path)) add(path, { kind: 'folder', mode }, absent)
+  // What comes back in it would bring it along with the mode that new folders get: a private one would be open to all.
+  const usualMode = 0o777 & ~process.umask()
+  // A move of HEAD that took all that was in a folder took the folder.
+  const [byGit, byOthers] = [true, false].map(isGit => new Set(seen.filter(change => change.byGit === isGit).flatMap(({ path }) => ancestorsOf(path))))
+  for (const [path, { mode }] of removed) if (!comesBack.has(path) || mode !== usualMode) add(path, { kind: 'folder', mode }, absent, [], byGit!.has(path) && !byOthers!.has(path))
 
   for (const path of after.unreadable) {
     const was = before.folders.get(path)

@@ -36,6 +36,8 @@ const FAR_ROOM_BYTES = 512 * 1024 * 1024
 const FAR_COUNT_MS = 1_000
 /** Reclaiming stops a little below the limit, so that not every append has to look for room. */
 const ROOM_LEFT = 0.02
+/** Kept for a session with an op under way, whose own records stay: a full store must not refuse a rollback. */
+const opRoomOf = (maxBytes: number): number => Math.max(maxBytes * 0.01, 64 * 1024)
 
 /**
  * What is held: one process never passes the limit, at no moment. Two hosts on one home count each other's files before
@@ -70,19 +72,25 @@ export function makeStoreSpace(fs: StoreFs, layout: StoreLayout, limits: () => S
     return isGone
   }
 
-  /** The sessions whose segments went. `isNeeded`: nothing goes unless it makes the room. */
-  const makeRoom = async (bytes: number, { isNeeded, last, keep }: { isNeeded: boolean; last?: string; keep?: string | undefined }): Promise<Set<string>> => {
+  /**
+   * Removes until there is room for `bytes` and a little more. With `isNeeded` nothing goes unless it makes the room.
+   * `hasRoom` answers for an append of session `last`.
+   */
+  const makeRoom = async (bytes: number, { isNeeded, last, keep }: { isNeeded: boolean; last?: string; keep?: string | undefined }) => {
     const { maxBytes } = limits()
     const files = await count()
+    const busy = await busySessions(fs, layout)
     const wanted = (): number => counted!.bytes + pending + bytes
-    const removable = inOrderOfUse(files, { busy: await busySessions(fs, layout), last, keep, nowMs: now() })
+    const most = last !== undefined && busy.has(last) ? maxBytes : maxBytes - opRoomOf(maxBytes)
+    const removable = inOrderOfUse(files, { busy, last, keep, nowMs: now() })
     const taken = new Set<string>()
-    if (wanted() <= maxBytes || (isNeeded && wanted() - sumOf(removable) > maxBytes)) return taken
-    for (const one of removable) {
-      if (wanted() <= maxBytes * (1 - ROOM_LEFT)) break
-      if (await remove(one, files)) taken.add(one.name)
+    if (wanted() > most && (!isNeeded || wanted() - sumOf(removable) <= most)) {
+      for (const one of removable) {
+        if (wanted() <= maxBytes - opRoomOf(maxBytes) - maxBytes * ROOM_LEFT) break
+        if (await remove(one, files)) taken.add(one.name)
+      }
     }
-    return taken
+    return { taken, hasRoom: wanted() <= most }
   }
 
   return {
@@ -90,15 +98,15 @@ export function makeStoreSpace(fs: StoreFs, layout: StoreLayout, limits: () => S
       const { maxBytes } = limits()
       if (bytes > maxBytes) return undefined
       const keep = own === undefined ? undefined : segmentPath(layout, session, own)
-      const fits = (): boolean => counted!.bytes + pending + bytes <= maxBytes
       const isNear = counted === undefined || counted.bytes + pending + bytes > maxBytes - FAR_ROOM_BYTES
       if (counted === undefined || isNear || Math.abs(now() - counted.atMs) >= FAR_COUNT_MS) await count()
       const last = sessionFileName(session)
-      const taken = fits() ? undefined : await makeRoom(bytes, { isNeeded: true, last, keep })
-      if (!fits()) return undefined
+      const fits = counted!.bytes + pending + bytes <= maxBytes - opRoomOf(maxBytes)
+      const made = fits ? undefined : await makeRoom(bytes, { isNeeded: true, last, keep })
+      if (made?.hasRoom === false) return undefined
       pending += bytes
       return {
-        hasTakenOwn: taken?.has(last) === true,
+        hasTakenOwn: made?.taken.has(last) === true,
         settle: (grown) => {
           pending -= bytes
           counted!.bytes += grown

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -50,6 +50,13 @@ describe.each([['a plain folder', false], ['a git work tree', true]])('folders i
     expect(await looks(isGit, ['f']).around('umask 022; mkdir -p a/b/c d; mkdir -m 700 e')).toEqual([
       'a/b/c: absent -> folder 755 (a a/b)', 'd: absent -> folder 755', 'e: absent -> folder 700',
     ])
+  })
+
+  it('that are removed with their files and are not open to all are named with their mode', async () => {
+    const world = looks(isGit, ['d/f', 'p/f'])
+    chmodSync(join(ws, 'p'), 0o700)
+
+    expect((await world.around('rm -r d p')).filter(change => change.includes('folder'))).toEqual(['p: folder 700 -> absent'])
   })
 
   it('that are made for a file are named by the file', async () => {
