@@ -50,9 +50,19 @@ export function apply(ctx: HostContext, config: unknown): void {
 /** The age limit is looked at when the host has started, and now and then. */
 const TIDY_AFTER_MS = 30_000
 const TIDY_EVERY_MS = 60 * 60_000
+/** After so long without a record the store makes its segments smaller. */
+const QUIET_MS = 20_000
 
 function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings: ReturnType<typeof settingsOf>): void {
-  const store = openStore({ root: settings.storeRoot, limits: () => ({ maxBytes: settings.maxStoreBytes, maxDays: settings.maxStoreDays }) })
+  const store = openStore({
+    root: settings.storeRoot, limits: () => ({ maxBytes: settings.maxStoreBytes, maxDays: settings.maxStoreDays }),
+    quietMs: QUIET_MS,
+    // Told once and no more: nothing is lost, and the next quiet moment tries again.
+    onProblem: (error) => {
+      health.report('re-encode', error)
+      health.clear('re-encode')
+    },
+  })
   const sessions = ctx.get('sessions') as ForeignSessions
   const agents = ctx.get('agents') as ForeignAgents
   const observations = watchObservations(ctx, health)

@@ -27,8 +27,18 @@ export async function zstdBlob(
   bytes: Uint8Array,
   base?: { digest: Digest; bytes: Uint8Array },
 ): Promise<Uint8Array[]> {
-  const encoded = await promisify(zlib.zstdCompress)(bytes, base ? { dictionary: base.bytes } : {})
+  const encoded = await promisify(zlib.zstdCompress)(bytes, base ? { dictionary: base.bytes, params: deltaParams(bytes.length + base.bytes.length) } : {})
   return [Buffer.from(of, 'hex'), ...(base ? [Buffer.from(base.digest, 'hex')] : []), encoded]
+}
+
+/**
+ * With its defaults zstd finds the versions of a file in each other up to about 1 MB: behind that the window ends
+ * and its table of places is too small. Measured on one changed line in 2 to 8 MB of source: 0.2 of the bytes with
+ * the defaults, 0.0002 with these. A reader allows a window of 2^27.
+ */
+function deltaParams(bytes: number): Record<number, number> {
+  const { ZSTD_c_compressionLevel, ZSTD_c_windowLog } = zlib.constants
+  return bytes <= 2 * 1024 * 1024 ? {} : { [ZSTD_c_compressionLevel]: 9, [ZSTD_c_windowLog]: Math.min(27, Math.ceil(Math.log2(bytes + 1))) }
 }
 
 /** `undefined` when the payload is too short to be a blob. */

@@ -3,6 +3,7 @@ import { JournalEntrySchema, type JournalEntry } from '../../src/checkpoint/jour
 import { sessionId, type Digest, type SessionId } from '../../src/ids.ts'
 import { parseBlobHead } from './blob-encoding.ts'
 import { scanFrames, scanStart, type Encoding, type Frame, type ScanPoint } from './frame.ts'
+import { ProcessMarkSchema } from './process-mark.ts'
 import { errorCode, readUpTo, type StoreFs } from './store-fs.ts'
 
 /**
@@ -11,6 +12,10 @@ import { errorCode, readUpTo, type StoreFs } from './store-fs.ts'
  */
 export const formatVersion = 1
 const count = v.pipe(v.number(), v.integer(), v.minValue(0))
+
+/** Who writes to a segment: a process, and in it a store. */
+const WriterMarkSchema = v.object({ ...ProcessMarkSchema.entries, store: v.string() })
+export type WriterMark = v.InferOutput<typeof WriterMarkSchema>
 
 const HeaderSchema = v.object({
   format: v.literal(formatVersion),
@@ -21,6 +26,7 @@ const HeaderSchema = v.object({
   /** What was there when this segment was made: number and records of the one before, and the position at its end. */
   after: v.object({ segment: count, records: count, position: count }),
   opensRun: v.optional(v.boolean(), false),
+  writer: v.optional(WriterMarkSchema),
 })
 /** Record 0. `after` is how a lost tail, or a lost file, in front of this segment is noticed. */
 export interface SegmentHeader {
@@ -30,6 +36,8 @@ export interface SegmentHeader {
   readonly after: { readonly segment: number; readonly records: number; readonly position: number }
   /** All that came before was written before this process began. No turn goes on from one process to the next. */
   readonly opensRun: boolean
+  /** Nobody else writes to it, and nobody at all once this one has ended. */
+  readonly writer?: WriterMark | undefined
 }
 
 /** Where a blob's payload lies. */

@@ -4,6 +4,7 @@ import type { Digest, SessionId } from '../../src/ids.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { appendBatch, AppendFailed, createSegment, segmentBytes, syncSegment, type Batch, type SegmentWriter } from './segment-writer.ts'
+import type { WriterMark } from './segment.ts'
 import { endPosition, joinSegments, type SessionRecords } from './session-records.ts'
 import { makeSessionSegments } from './session-segments.ts'
 import { asFailure, ensureFolder, errorCode, type StoreFs } from './store-fs.ts'
@@ -50,14 +51,24 @@ export interface JournalOptions {
   readonly space: StoreSpace
   /** How long records written with `sync: 'later'` wait for another append before they are synced, milliseconds. */
   readonly lateSyncMs: number
+  readonly writerMark: () => Promise<WriterMark>
+}
+
+/** What the store itself does with a journal, beside what its users do. */
+export interface KeptJournal extends SessionJournal {
+  /** No more appends to the segment that this process writes to, when it has reached `minBytes`; the next append begins another. */
+  seal(minBytes: number): Promise<void>
+  /** Segments that this process wrote and will not write to again, with the bytes that count in each: behind them may lie what a failed write left. */
+  sealed(): ReadonlyMap<number, number>
+  close(): Promise<void>
 }
 
 /** Tries to find a free segment number while other processes take them. */
 const maxNumberTries = 100
 
 /** Touches no disk before the first call. */
-export function openJournal(options: JournalOptions): SessionJournal & { close(): Promise<void> } {
-  const { fs, layout, session, workspace, maxSegmentBytes, space, lateSyncMs } = options
+export function openJournal(options: JournalOptions): KeptJournal {
+  const { fs, layout, session, workspace, maxSegmentBytes, space, lateSyncMs, writerMark } = options
   const segments = makeSessionSegments(fs, layout, session)
   let joined: { readonly records: SessionRecords; readonly generation: number } | undefined
   let writer: SegmentWriter | undefined
@@ -67,10 +78,11 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
   /** A sync that failed where nobody could be told. */
   let untold: Failure | undefined
   let lateSync: NodeJS.Timeout | undefined
+  const sealedBytes = new Map<number, number>()
   /** Calls run one after another: the end of the line. Never rejects. */
   let tail: Promise<unknown> = Promise.resolve()
 
-  return { session, append, flush, read, hasBlob, readBlob, close }
+  return { session, append, flush, read, hasBlob, readBlob, seal, sealed: () => sealedBytes, close }
 
   function append(batch: Parameters<SessionJournal['append']>[0]): Promise<Result<{ position: number }, Failure>> {
     return inLine(async () => {
@@ -130,6 +142,13 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       return ok(await segments.read(digest))
     })
     return found.ok ? found.value : undefined
+  }
+
+  async function seal(minBytes: number): Promise<void> {
+    await inLine(async () => {
+      if (writer && segmentBytes(writer) >= minBytes) await retire()
+      return ok(undefined)
+    })
   }
 
   async function close(): Promise<void> {
@@ -239,7 +258,7 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
       const lastWrite = gone && gone.segment > after.segment ? gone.writtenAtMs : last && (await fs.peek(segmentPath(layout, session, last.segment)))?.mtimeMs
       const opensRun = lastWrite !== undefined && lastWrite < processStartMs
       try {
-        const made = await createSegment(fs, segmentPath(layout, session, segment), { session, workspace, segment, after, opensRun })
+        const made = await createSegment(fs, segmentPath(layout, session, segment), { session, workspace, segment, after, opensRun, writer: await writerMark() })
         segments.addOwn(made.view)
         return made
       } catch (error) {
@@ -259,6 +278,7 @@ export function openJournal(options: JournalOptions): SessionJournal & { close()
     segments.endOwn(done.view)
     try {
       if (done.unsynced) await syncSegment(fs, layout.packs, done)
+      sealedBytes.set(done.view.segment, segmentBytes(done))
     } catch (error) {
       doubt(done)
       untold = asFailure(error)

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { hostname } from 'node:os'
 import * as v from 'valibot'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
+import { isRunning, processMark, ProcessMarkSchema, thisHost } from './process-mark.ts'
 import { asFailure, errorCode, unlessMissing, writeFully, type StoreFs } from './store-fs.ts'
 
 /** Gives a lock back; a second call does nothing. */
@@ -18,10 +18,7 @@ export type Release = () => Promise<void>
  * its lock is taken over in the same way.
  */
 const HolderSchema = v.object({
-  pid: v.number(),
-  /** When the process started, in a form only good for comparing; empty where the system does not tell. */
-  started: v.string(),
-  host: v.string(),
+  ...ProcessMarkSchema.entries,
   token: v.string(),
   atMs: v.number(),
 })
@@ -61,8 +58,7 @@ async function take(fs: StoreFs, path: string, takeovers: number): Promise<Relea
 
 async function make(fs: StoreFs, path: string): Promise<Release | undefined> {
   const token = randomBytes(8).toString('hex')
-  const started = await startOf(fs, process.pid)
-  const holder: Holder = { pid: process.pid, started, host: hostname(), token, atMs: Date.now() }
+  const holder: Holder = { ...await processMark(fs), token, atMs: Date.now() }
   const file = await fs.open(path, 'wx', 0o600).catch((error: unknown) => {
     if (errorCode(error) === 'EEXIST') return undefined
     throw error
@@ -92,9 +88,8 @@ async function deadToken(fs: StoreFs, path: string): Promise<string | undefined>
   if (!facts) return undefined
   const holder = await readHolder(fs, path)
   if (!holder) return Date.now() - facts.mtimeMs > unwrittenLockMs ? `${facts.ino}-${Math.trunc(facts.mtimeMs)}` : undefined
-  if (holder.host !== hostname()) return Date.now() - holder.atMs > foreignLockMs ? holder.token : undefined
-  const isSame = isAlive(holder.pid) && (await startOf(fs, holder.pid)) === holder.started
-  return isSame ? undefined : holder.token
+  if (holder.host !== thisHost()) return Date.now() - holder.atMs > foreignLockMs ? holder.token : undefined
+  return await isRunning(fs, holder) ? undefined : holder.token
 }
 
 async function readHolder(fs: StoreFs, path: string): Promise<Holder | undefined> {
@@ -103,29 +98,5 @@ async function readHolder(fs: StoreFs, path: string): Promise<Holder | undefined
     return v.parse(HolderSchema, JSON.parse(text))
   } catch {
     return undefined // empty or cut off; nothing else writes here
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return errorCode(error) === 'EPERM' // somebody else's process
-  }
-}
-
-/**
- * Tells two processes with the same pid apart. Linux: boot id and field 22 of /proc/<pid>/stat, start time
- * in ticks since boot (proc_pid_stat(5)); fields are counted behind the name, which may hold anything.
- */
-async function startOf(fs: StoreFs, pid: number): Promise<string> {
-  if (process.platform !== 'linux') return ''
-  try {
-    const stat = await fs.readFile(`/proc/${pid}/stat`, 'utf8')
-    const boot = await fs.readFile('/proc/sys/kernel/random/boot_id', 'utf8')
-    return `${boot.trim()} ${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`
-  } catch {
-    return '' // no /proc, or the process has just ended: no start equals that of a lock's holder
   }
 }

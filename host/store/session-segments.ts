@@ -145,11 +145,12 @@ export function makeSessionSegments(fs: StoreFs, layout: StoreLayout, session: S
   }
 
   /** Of a chain of deltas only the bytes that were asked for are checked: wrong bytes of a base cannot give right ones. */
-  async function decode(digest: Digest, depth: number): Promise<Buffer | undefined> {
-    const place = blobs.get(digest)
+  async function decode(digest: Digest, depth: number, place = blobs.get(digest)): Promise<Buffer | undefined> {
     if (!place || depth > maxDeltaDepth) return undefined
     const payload = await payloadAt(place)
-    return payload && decodeBlob(place.encoding, payload, (base) => decode(base, depth + 1), depth === 0 ? digest : undefined)
+    // Bytes that are stored twice: the base of a delta is the one beside it.
+    const beside = (base: Digest): BlobPlace | undefined => find(place.segment)?.view.blobs.findLast(blob => blob.digest === base)?.place
+    return payload && decodeBlob(place.encoding, payload, base => decode(base, depth + 1, beside(base) ?? blobs.get(base)), depth === 0 ? digest : undefined)
   }
 
   async function payloadAt(place: BlobPlace): Promise<Buffer | undefined> {

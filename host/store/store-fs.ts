@@ -27,6 +27,8 @@ export interface StoreFs {
   peek(path: string): Promise<FileFacts | undefined>
   readFile(path: string, encoding: 'utf8'): Promise<string>
   rename(from: string, to: string): Promise<void>
+  /** Times in seconds. */
+  utimes(path: string, atime: number, mtime: number): Promise<void>
   unlink(path: string): Promise<void>
 }
 
@@ -39,6 +41,7 @@ export const nodeFs: StoreFs = {
   peek: async path => nodeSync.statSync(path, { throwIfNoEntry: false }),
   readFile: (...args) => nodePromises.readFile(...args),
   rename: (...args) => nodePromises.rename(...args),
+  utimes: (...args) => nodePromises.utimes(...args),
   unlink: path => nodePromises.unlink(path),
 }
 

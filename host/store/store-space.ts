@@ -19,6 +19,10 @@ export interface StoreSpace {
    * Undefined when all that may go would not be enough; nothing goes then, and nothing may be written.
    */
   reserve(bytes: number, session: SessionId, own: number | undefined): Promise<Reserved | undefined>
+  /** Sets `bytes` aside for a file that is to take the place of a segment; undefined when that much is not free. Nothing goes for it. */
+  lend(bytes: number): Promise<Pick<Reserved, 'settle'> | undefined>
+  /** Runs `work` while nothing is set aside or removed. */
+  alone<T>(work: () => Promise<T>): Promise<T>
   /** Removes the records of sessions that are over the age limit, `live` ones apart; then what is over a limit that was lowered. */
   tidy(live: ReadonlySet<SessionId>): Promise<void>
   usage(): Promise<{ readonly bytes: number; readonly maxBytes: number }>
@@ -114,6 +118,21 @@ export function makeStoreSpace(fs: StoreFs, layout: StoreLayout, limits: () => S
         },
       }
     }),
+
+    lend: bytes => inLine(async () => {
+      const { maxBytes } = limits()
+      await count()
+      if (counted!.bytes + pending + bytes > maxBytes - opRoomOf(maxBytes)) return undefined
+      pending += bytes
+      return {
+        settle: (grown) => {
+          pending -= bytes
+          counted!.bytes += grown
+        },
+      }
+    }),
+
+    alone: inLine,
 
     tidy: live => inLine(async () => {
       const files = await count()

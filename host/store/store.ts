@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type { OpId, SessionId } from '../../src/ids.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { readOpenOps, removeOpenOp, writeOpenOp, type OpenOp } from './open-ops.ts'
-import { readSegmentHeader } from './segment.ts'
-import { openJournal, type SessionJournal } from './session-journal.ts'
+import { processMark } from './process-mark.ts'
+import { makeReencodePass, type PassResult } from './re-encode-pass.ts'
+import { readSegmentHeader, type WriterMark } from './segment.ts'
+import { openJournal, type KeptJournal, type SessionJournal } from './session-journal.ts'
 import { takeLock, type Release } from './session-lock.ts'
 import { makeStoreSpace, type StoreLimits } from './store-space.ts'
 import { asFailure, ensureFolder, errorCode, nodeFs, unlessMissing, type StoreFs } from './store-fs.ts'
@@ -28,6 +31,8 @@ export interface TurnbackStore {
   /** Removes the records of sessions that are over the age limit, apart from those this process works with. */
   tidy(): Promise<Result<undefined, Failure>>
   usage(): Promise<Result<{ readonly bytes: number; readonly maxBytes: number }, Failure>>
+  /** Makes segments that are at rest smaller, also what this process has just written; otherwise that is done in quiet moments. */
+  reencode(): Promise<PassResult>
   /** Waits for appends under way, closes files, gives back locks. Appends fail from then on. */
   close(): Promise<void>
 }
@@ -42,6 +47,10 @@ export interface StoreOptions {
   readonly limits?: (() => StoreLimits) | undefined
   /** How long records written with `sync: 'later'` wait for another append before they are synced, milliseconds. */
   readonly lateSyncMs?: number | undefined
+  /** After so long without an append segments at rest are made smaller; never when left out. Milliseconds. */
+  readonly quietMs?: number | undefined
+  /** Told of what a pass over the segments could not do. */
+  readonly onProblem?: ((error: unknown) => void) | undefined
 }
 
 export const defaultLimits: StoreLimits = { maxBytes: 2 * 1024 ** 3, maxDays: 90 }
@@ -57,8 +66,16 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
   const maxSegmentBytes = options.maxSegmentBytes ?? Math.min(defaultMaxSegmentBytes, Math.ceil(limits().maxBytes / 8))
   const space = makeStoreSpace(fs, layout, limits)
   const lateSyncMs = options.lateSyncMs ?? defaultLateSyncMs
-  const journals = new Map<SessionId, { readonly workspace: string; readonly journal: ReturnType<typeof openJournal> }>()
+  const journals = new Map<SessionId, { readonly workspace: string; readonly journal: KeptJournal }>()
   const held = new Set<Release>()
+  const storeMark = randomUUID()
+  let mark: Promise<WriterMark> | undefined
+  const writerMark = (): Promise<WriterMark> => (mark ??= processMark(fs).then(process => ({ ...process, store: storeMark })))
+  const pass = makeReencodePass({
+    fs, layout, space, mark: writerMark, now: Date.now, onProblem: options.onProblem,
+    journals: () => [...journals].map(([session, { journal }]) => [session, journal] as const),
+  })
+  const quiet = options.quietMs === undefined ? undefined : inQuiet(options.quietMs, isQuiet => pass.run(isQuiet))
 
   return {
     layout,
@@ -66,7 +83,14 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
     journal(session, workspace) {
       const known = journals.get(session)
       if (known) return known.journal
-      const journal = openJournal({ fs, layout, session, workspace, maxSegmentBytes, space, lateSyncMs })
+      const opened = openJournal({ fs, layout, session, workspace, maxSegmentBytes, space, lateSyncMs, writerMark })
+      const journal: KeptJournal = {
+        ...opened,
+        append: (batch) => {
+          quiet?.disturb()
+          return opened.append(batch)
+        },
+      }
       journals.set(session, { workspace, journal })
       return journal
     },
@@ -106,11 +130,42 @@ export function openStore(options: StoreOptions = {}): TurnbackStore {
       }
     },
 
+    reencode: () => pass.run(),
+
     openOps: () => unlessUnreadable(readOpenOps(fs, layout)),
 
     async close() {
+      await quiet?.end()
       await Promise.all([...journals.values()].map(({ journal }) => journal.close()))
       await Promise.all([...held].map((release) => release()))
+    },
+  }
+}
+
+/** Runs `work` once nothing has disturbed for `quietMs`, and again after each later quiet; `isQuiet` turns false when it is to stop. */
+function inQuiet(quietMs: number, work: (isQuiet: () => boolean) => Promise<unknown>): { disturb(): void; end(): Promise<void> } {
+  let disturbed = 0
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<unknown> = Promise.resolve()
+  let ended = false
+  const wait = (): void => {
+    clearTimeout(timer)
+    if (ended) return
+    timer = setTimeout(() => {
+      const before = disturbed
+      running = running.then(() => work(() => !ended && disturbed === before))
+    }, quietMs).unref()
+  }
+  wait()
+  return {
+    disturb() {
+      disturbed += 1
+      wait()
+    },
+    async end() {
+      ended = true
+      clearTimeout(timer)
+      await running
     },
   }
 }
