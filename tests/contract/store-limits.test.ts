@@ -89,3 +89,28 @@ it('a folder of a name that the settings leave out is not looked at around a com
 
   expect(world.tree()).toMatchObject({ 'a.txt': '1', 'data/b.txt': '2\n' })
 })
+
+it('records that were made smaller give every byte back, also to a host that had read them before', async () => {
+  const world = aWorld({ 'a.txt': '0' })
+  // Equal but for one line, so that the versions are kept as differences.
+  const version = (turn: number): string => `${big('line ')}\nversion ${turn}\n${big('more ')}`
+  const first = await world.start()
+  const chat = await first.open('long')
+  for (let turn = 1; turn <= 6; turn += 1) await chat.turn(`turn ${turn}`, writes('v.txt', version(turn)))
+  await first.stop()
+  const second = await (await world.start()).open('long')
+  await second.turn('turn 7', writes('other.txt', 'o'))
+  const preview = await second.command('/rollback preview 3')
+  for (const file of readdirSync(packs(world))) utimesSync(join(packs(world), file), 1, 1)
+  const bytesBefore = storeBytes(world)
+  const store = openStore({ root: join(world.home, 'data', 'turnback', 'v1') })
+  expect(await store.reencode()).toMatchObject({ segments: 1 })
+  await store.close()
+  expect(storeBytes(world)).toBeLessThan(bytesBefore / 2)
+
+  expect(await second.command('/rollback preview 3')).toMatchObject({ text: preview.text })
+  await second.command('/rollback 3')
+  expect(world.read('v.txt')).toBe(version(2))
+  await second.command('/rollback undo')
+  expect(world.read('v.txt')).toBe(version(6))
+})
