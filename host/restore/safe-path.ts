@@ -28,7 +28,8 @@ async function nearestExisting(folder: string, fs: FileSystem): Promise<string> 
     await fs.lstat(folder)
     return folder
   } catch (error) {
-    if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENOTDIR') throw error
+    // Behind a link to itself there is nothing; the link above is what the check then finds.
+    if (!['ENOENT', 'ENOTDIR', 'ELOOP'].includes(errnoOf(error) ?? '')) throw error
   }
   return nearestExisting(dirname(folder), fs)
 }

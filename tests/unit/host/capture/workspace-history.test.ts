@@ -18,6 +18,11 @@ const histories: readonly (readonly [string, readonly Step[]])[] = [
     turn(byUser({ do: 'folder', path: 'd/y z' }, { do: 'folder', path: 'D/y z' }), command(write('a'))),
     turn(command({ do: 'delete', path: 'd' }, { do: 'link', path: 'd', target: 'D' })),
   ]],
+  ['a file two folders deep goes although a link to itself stands in the outer one\'s place', [
+    turn(tool('d/e/深い.txt'), command({ do: 'delete', path: 'a' })),
+    turn(command({ do: 'delete', path: 'd' })),
+    turn(command({ do: 'link', path: 'd', target: 'd' }, write('a', 0))),
+  ]],
   ['a folder that made way for a file comes back with the mode it had, not the one it was made with', [
     turn(tool('A')),
     turn(command({ do: 'move', path: 'A', to: 'a' }, { do: 'folder', path: 'A' })),
