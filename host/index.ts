@@ -24,6 +24,7 @@ import { idOf } from './dsh/session-log.ts'
 import { watchToolCalls } from './dsh/tool-calls.ts'
 import { makeCommand } from './rollback/command.ts'
 import type { RollbackDeps } from './rollback/deps.ts'
+import { makeDiffs } from './rollback/diff.ts'
 import { watchRecovery } from './rollback/recovery.ts'
 import { makeRollbackService } from './rollback/rollback-service.ts'
 import { makePathIndex } from './store/path-index.ts'
@@ -89,6 +90,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     onPhase: health.contain('phase', (phase, op) => { ctx.emit('turnback/phase', { phase, op }) }),
   }
   const service = makeRollbackService(deps)
+  const diffs = makeDiffs(deps)
 
   const live = (id: SessionId) => untilLive(sessions, agents, id)
 
@@ -107,6 +109,8 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     timeline: async ({ sessionId }) => service.timeline(await live(sessionId)),
     preview: async ({ sessionId, turn, scope }) => service.preview(await live(sessionId), turn, scope),
     plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
+    diff: async ({ sessionId, ...ask }) => diffs.diff(await live(sessionId), ask),
+    counts: async ({ sessionId, ...ask }) => diffs.counts(await live(sessionId), ask),
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
   })
   ctx.effect(() => {

@@ -10,6 +10,8 @@ export const failureEn = {
   'failure.unknown-session.remedy': 'Open the session again, then roll back.',
   'failure.unknown-turn': 'There is no turn {turn} in this session; the last one is turn {last}.',
   'failure.unknown-turn.remedy': 'Type /rollback list to see the turns.',
+  'failure.unknown-path': '{path} is not one of the files of this rollback.',
+  'failure.unknown-path.remedy': 'Look at the preview again.',
   'failure.turn-running': 'A turn is still running.',
   'failure.turn-running.remedy': 'Stop it or wait for it to end, then roll back.',
   'failure.jobs-running': 'Background work of this session is still running: {names}.',

@@ -8,6 +8,8 @@ export const failureZh = {
   'failure.unknown-session.remedy': '请重新打开会话，再回退。',
   'failure.unknown-turn': '这个会话没有第 {turn} 轮，最后一轮是第 {last} 轮。',
   'failure.unknown-turn.remedy': '输入 /rollback list 查看各轮。',
+  'failure.unknown-path': '{path} 不在这次回退涉及的文件之中。',
+  'failure.unknown-path.remedy': '请重新查看预览。',
   'failure.turn-running': '当前还有一轮正在运行。',
   'failure.turn-running.remedy': '请先停止或等它结束，再回退。',
   'failure.jobs-running': '这个会话还有后台任务在运行：{names}。',

@@ -13,7 +13,7 @@ import { isFolderRemoval, pathsInSpan, planRestore, type PlanRow, type RestorePl
 import { fail, ok, type Result } from '../../src/result.ts'
 import { judgeTarget, readConversation, type Conversation, type Target } from '../../src/turn/rollback-target.ts'
 import type { Turn } from '../../src/turn/turn-index.ts'
-import { observePath } from '../capture/observe.ts'
+import { observePath, type Observation } from '../capture/observe.ts'
 import { errnoOf } from '../restore/file-system.ts'
 import { parentsAreReal } from '../restore/safe-path.ts'
 import { idOf, readEvents, surfaceGeneration } from '../dsh/session-log.ts'
@@ -105,19 +105,20 @@ async function movesOf(deps: RollbackDeps, session: ForeignSession, { brackets }
 /** The state of each path now. A path behind a link that was not there at capture is not looked through. */
 export async function lookAtAll(deps: Pick<RollbackDeps, 'maxFileBytes'>, paths: readonly string[]): Promise<ReadonlyMap<string, FileState>> {
   const states = new Map<string, FileState>()
-  for (const path of paths) states.set(path, await lookAt(path, deps.maxFileBytes))
+  for (const path of paths) states.set(path, (await lookAt(path, deps.maxFileBytes)).state)
   return states
 }
 
-async function lookAt(path: string, maxBytes: number): Promise<FileState> {
+/** The same for one path, with a file's bytes. */
+export async function lookAt(path: string, maxBytes: number): Promise<Observation> {
   try {
-    if (!await parentsAreReal(path)) return unknown('behind-link')
+    if (!await parentsAreReal(path)) return { state: unknown('behind-link') }
   } catch (error) {
     if (errnoOf(error) === undefined) throw error
     // A folder that lets nobody in, a drive that went away: this path is skipped, and the others go back.
-    return unknown('unreadable')
+    return { state: unknown('unreadable') }
   }
-  return (await observePath(path, { maxBytes })).state
+  return observePath(path, { maxBytes })
 }
 
 /** The host's surface must be the one we folded: a generation that folds differently would make us cut the wrong messages. */

@@ -8,6 +8,7 @@ export const failureCodes = [
   'bad-request', // the request or the command line does not read; facts.detail
   'unknown-session', // no such session is open in the host
   'unknown-turn', // facts.turn, facts.last
+  'unknown-path', // facts.path: no file of this rollback
   'turn-running', // a turn runs now
   'jobs-running', // facts.count, facts.names: jobs or subagents of this session still run
   'already-rolled-back', // facts.turn
@@ -31,7 +32,7 @@ export type FailureCode = (typeof failureCodes)[number]
 
 /** Refusals that the same request can only meet again: a second look is not offered for them. */
 const final: ReadonlySet<FailureCode> = new Set([
-  'bad-request', 'unknown-turn', 'already-rolled-back', 'compacted', 'nothing-to-roll-back', 'nothing-to-undo', 'unsupported-host',
+  'bad-request', 'unknown-turn', 'unknown-path', 'already-rolled-back', 'compacted', 'nothing-to-roll-back', 'nothing-to-undo', 'unsupported-host',
 ])
 export const isFinal = ({ code }: Failure): boolean => final.has(code)
 

@@ -3,6 +3,7 @@ import { OpIdSchema, OutcomeSchema, ScopeSchema } from '../checkpoint/journal-en
 import { FileStateSchema } from '../checkpoint/file-state.ts'
 import { GapSchema } from '../checkpoint/gap.ts'
 import { planId, sessionId } from '../ids.ts'
+import { diffEndpoints } from './diff.ts'
 import { FailureSchema } from './failure.ts'
 
 /**
@@ -166,6 +167,7 @@ export const endpoints = {
     request: v.object({ sessionId: Session, planId: v.optional(PlanIdSchema), op: v.optional(OpIdSchema) }),
     reply: v.object({ op: v.optional(OpSummarySchema) }),
   },
+  ...diffEndpoints({ sessionId: Session, turn: turnNumber }),
 } as const
 export type Endpoint = keyof typeof endpoints
 export type RequestOf<E extends Endpoint> = v.InferOutput<(typeof endpoints)[E]['request']>
