@@ -30,6 +30,8 @@ export const failureEn = {
   'failure.stale.remedy': 'Look at the preview again and confirm.',
   'failure.nothing-to-undo': 'There is no rollback to undo in this session.',
   'failure.nothing-to-undo.remedy': 'Type /rollback list to see what was rolled back.',
+  'failure.no-copy': 'A copy of the session could not be made: {detail}',
+  'failure.no-copy.remedy': 'Try again. The session itself is as it was.',
   'failure.read-only': 'This session may not write files.',
   'failure.read-only.remedy': 'Change the access mode of the session, then roll back.',
   'failure.store-unavailable': 'Turnback cannot save anything, so nothing was changed: {detail}',

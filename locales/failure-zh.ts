@@ -28,6 +28,8 @@ export const failureZh = {
   'failure.stale.remedy': '请重新查看预览并确认。',
   'failure.nothing-to-undo': '这个会话没有可以撤销的回退。',
   'failure.nothing-to-undo.remedy': '输入 /rollback list 查看回退记录。',
+  'failure.no-copy': '未能创建会话副本：{detail}',
+  'failure.no-copy.remedy': '请重试。原会话没有变化。',
   'failure.read-only': '这个会话不允许写入文件。',
   'failure.read-only.remedy': '请先调整会话的访问权限，再回退。',
   'failure.store-unavailable': 'Turnback 无法保存数据，因此没有做任何改动：{detail}',

@@ -11,6 +11,7 @@ export interface HostContext {
   inject(names: readonly string[], run: (ctx: HostContext) => void): unknown
   get(name: string): unknown
   emit(event: string, ...args: unknown[]): unknown
+  readonly root?: Pick<HostContext, 'get'>
 }
 
 export interface ForeignHeader {
@@ -23,6 +24,7 @@ export interface ForeignHeader {
   readonly origin?: string
   readonly seedLength?: number
   readonly inheritedEventCount?: number
+  readonly agentPreset?: string
 }
 
 export interface ForeignEvent {
@@ -41,6 +43,8 @@ export interface ForeignSession {
   readonly events?: readonly ForeignEvent[]
   /** From 0.1.5 on. */
   snapshotEvents?(): readonly ForeignEvent[]
+  /** Up to 0.1.1: what the last model request was made with. */
+  requestHeader?(): { readonly config?: { readonly provider?: string; readonly model?: string } } | undefined
   readonly surface: { readonly nodes: readonly number[]; readonly replaceGeneration?: number; readonly contentGeneration?: number }
   append(type: string, data: unknown, options?: { surfaceOp?: unknown; sourceEventSeqs?: readonly number[] }): { readonly seq: number }
 }

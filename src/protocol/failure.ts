@@ -18,6 +18,7 @@ export const failureCodes = [
   'plan-expired', // the plan id is unknown or too old
   'stale', // something changed since the preview; nothing was done
   'nothing-to-undo', // no rollback of this session is left to undo
+  'no-copy', // facts.detail: a copy of the session could not be made
   'read-only', // the session's sandbox forbids writing files
   'store-unavailable', // facts.detail: our store cannot be written, so nothing could be saved first
   'store-full', // facts.detail: our store has reached its limit, so nothing could be saved first
