@@ -20,7 +20,9 @@ import { untilLive } from './dsh/live-session.ts'
 import { hintModel } from './dsh/model-hint.ts'
 import { watchObservations } from './dsh/observations.ts'
 import { registerProjection } from './dsh/projection.ts'
+import { makeSessionCopies } from './dsh/session-copy.ts'
 import { idOf } from './dsh/session-log.ts'
+import { readHeaders } from './dsh/stored-sessions.ts'
 import { watchToolCalls } from './dsh/tool-calls.ts'
 import { makeCommand } from './rollback/command.ts'
 import type { RollbackDeps } from './rollback/deps.ts'
@@ -82,6 +84,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   const capture = makeCapture({ sessions, health, observations, brackets, writes, journalOf, maxFileBytes, dshHome: home, now: Date.now })
   const deps: RollbackDeps = {
     ctx, sessions, agents, store, pathIndex: makePathIndex(store), health, observations, workspaceOf, maxFileBytes: settings.maxFileBytes,
+    copies: makeSessionCopies(ctx, sessions, health), headerOf: readHeaders(ctx),
     journalOf: session => writes.ofOps(journalOf(session)),
     captured: capture.settled,
     localeOf: speech.of,

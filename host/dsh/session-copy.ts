@@ -23,6 +23,8 @@ export interface CopyRequest {
 
 /** Members never throw; what went wrong beside a refusal is in the health report. */
 export interface SessionCopies {
+  /** Whether this host has a way to make one, as far as that shows beforehand. */
+  isOffered(source: ForeignSession): boolean
   /** A session of its own in the source's workspace, live and durable. Fails with `unsupported-host` or `no-copy`. */
   make(request: CopyRequest): Promise<Result<SessionId, Failure>>
   /** Takes a session out of the list; DSH has no way back. False where the host cannot. */
@@ -170,14 +172,20 @@ export function makeSessionCopies(ctx: HostContext, sessions: ForeignSessions, h
   /** A copy under the old title is a copy all the same. */
   const named = async (rename: () => Promise<unknown>): Promise<void> => { await health.contain('session title', rename)() }
 
+  const wayOf = (plan: Plan): (() => Promise<void>) | undefined => writtenCold(plan) ?? seeded(plan)
+
   return {
     archive,
+    isOffered: source => health.contain('session copy', () => {
+      const plan = planOf({ source, cut: 0, title: '' })
+      return plan !== undefined && wayOf(plan) !== undefined
+    })() === true,
     titleOf: session => titleIn(session.events ?? []),
     make: async (request) => {
       let plan: Plan | undefined
       try {
         plan = planOf(request)
-        const run = plan === undefined ? undefined : writtenCold(plan) ?? seeded(plan)
+        const run = plan === undefined ? undefined : wayOf(plan)
         if (plan === undefined || run === undefined) return fail(failure('unsupported-host', { detail: 'session copy' }))
         await run()
         health.clear('session copy')

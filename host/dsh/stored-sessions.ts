@@ -19,6 +19,23 @@ export interface StoredSessions {
   report(error: unknown): void
 }
 
+/** Headers of sessions that may be at rest, each read once: a header never changes. Undefined for one the host cannot read. */
+export function readHeaders(ctx: HostContext): (id: string) => Promise<ForeignHeader | undefined> {
+  const known = new Map<string, ForeignHeader>()
+  return async (id) => {
+    const { inspect } = (ctx.get('sessionPersistence') ?? {}) as { inspect?: (id: string) => Promise<StoredSession> }
+    if (known.has(id) || typeof inspect !== 'function') return known.get(id)
+    try {
+      const { meta } = await inspect.call(ctx.get('sessionPersistence'), id)
+      known.set(id, meta)
+      return meta
+    } catch {
+      // Deleted, damaged or of another format: nothing but what its own children know of it.
+      return undefined
+    }
+  }
+}
+
 /** Runs `work` as soon as the host can read stored sessions. Its faults are reported under `part`. */
 export function whenSessionsAreStored(ctx: HostContext, health: Health, part: string, work: (stored: StoredSessions) => Promise<void>): void {
   ctx.inject(['sessionPersistence'], health.contain(part, (inner: HostContext) => {

@@ -14,11 +14,11 @@ import type { Refusal, RollbackService } from './rollback-service.ts'
  * `/rollback …` as a person types it, complete without the page. Never rejects: a rejected handler would
  * leave an error row without words.
  */
-export function makeCommand(deps: Pick<RollbackDeps, 'localeOf' | 'health' | 'workspaceOf'>, service: RollbackService) {
+export function makeCommand(deps: Pick<RollbackDeps, 'localeOf' | 'health' | 'workspaceOf' | 'copies'>, service: RollbackService) {
   return async (agent: ForeignAgent, rawInput: string): Promise<CommandAnswer> => {
     const t = translator(deps.localeOf(sessionId(agent.id)))
     try {
-      return await run(t, service, agent, rawInput, deps.workspaceOf(agent.session))
+      return await run(t, service, agent, rawInput, { workspace: deps.workspaceOf(agent.session), canCopy: deps.copies.isOffered(agent.session) })
     } catch (error) {
       deps.health.report('command', error)
       return refused(t, failure('internal', { detail: error instanceof Error ? error.message : String(error) }))
@@ -26,10 +26,11 @@ export function makeCommand(deps: Pick<RollbackDeps, 'localeOf' | 'health' | 'wo
   }
 }
 
-async function run(t: Translator, service: RollbackService, agent: ForeignAgent, rawInput: string, workspace: string | undefined): Promise<CommandAnswer> {
+async function run(t: Translator, service: RollbackService, agent: ForeignAgent, rawInput: string, place: Place): Promise<CommandAnswer> {
   const command = parseCommandLine(rawInput)
   if (!command.ok) return refused(t, command.failure)
   const id = sessionId(agent.id)
+  service.begins(id)
   switch (command.value.kind) {
     case 'help':
       return said(t('command.usage'))
@@ -45,22 +46,27 @@ async function run(t: Translator, service: RollbackService, agent: ForeignAgent,
       return preview.ok ? said(reportPreview(t, preview.value)) : refused(t, preview.failure)
     }
     case 'undo':
-      return ended(t, workspace, await service.undo(agent))
+      return ended(t, place, await service.undo(agent, command.value.op))
     case 'turn':
-      return ended(t, workspace, await service.rollback(agent, command.value.turn))
+      return ended(t, place, await service.rollback(agent, command.value.turn, command.value.branch === true))
     case 'plan':
-      return ended(t, workspace, await service.executePlan(agent, command.value.planId))
+      return ended(t, place, await service.executePlan(agent, command.value.planId))
   }
 }
 
-function ended(t: Translator, workspace: string | undefined, done: Result<Operation, Refusal>): CommandAnswer {
+interface Place {
+  readonly workspace: string | undefined
+  readonly canCopy: boolean
+}
+
+function ended(t: Translator, { workspace, canCopy }: Place, done: Result<Operation, Refusal>): CommandAnswer {
   if (!done.ok) {
     const { failure: why, preview } = done.failure
     const text = reportFailure(t, why)
     return { kind: 'error', text: preview === undefined ? text : `${text}\n${reportPreview(t, preview)}` }
   }
   const { value } = done
-  const text = reportDone(t, value, workspace, value.around)
+  const text = reportDone(t, value, workspace, value.around, canCopy)
   return { kind: 'success', text, ...(value.markerSeq === undefined ? {} : { sourceEventSeq: value.markerSeq }) }
 }
 

@@ -1,8 +1,9 @@
 import type { SessionId } from '../../src/ids.ts'
 import type { Locale } from '../../src/protocol/requests.ts'
 import type { Health } from '../dsh/health.ts'
-import type { ForeignAgents, ForeignSession, ForeignSessions, HostContext } from '../dsh/host-types.ts'
+import type { ForeignAgents, ForeignHeader, ForeignSession, ForeignSessions, HostContext } from '../dsh/host-types.ts'
 import type { Observations } from '../dsh/observations.ts'
+import type { SessionCopies } from '../dsh/session-copy.ts'
 import type { PathIndex } from '../store/path-index.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import type { TurnbackStore } from '../store/store.ts'
@@ -17,7 +18,10 @@ export interface RollbackDeps {
   readonly pathIndex: PathIndex
   readonly health: Health
   readonly observations: Observations
+  readonly copies: SessionCopies
   readonly maxFileBytes: number
+  /** Header of a session that need not be live; undefined where the host does not know it. */
+  headerOf(id: string): Promise<ForeignHeader | undefined>
   journalOf(session: ForeignSession): SessionJournal
   /** Real path of the session's workspace; undefined for a session without one. */
   workspaceOf(session: ForeignSession): string | undefined

@@ -1,5 +1,6 @@
 import type { Folder, OpBeginEntry, OpDoneEntry, Outcome } from '../../src/checkpoint/journal-entry.ts'
-import type { OpId, Seq } from '../../src/ids.ts'
+import type { OpId, Seq, SessionId } from '../../src/ids.ts'
+import type { Failure } from '../../src/protocol/failure.ts'
 import type { Preview } from '../../src/protocol/requests.ts'
 import { idOf } from '../dsh/session-log.ts'
 import type { RestoreDeps } from '../restore/apply.ts'
@@ -12,6 +13,13 @@ export interface Operation {
   readonly outcomes: readonly Outcome[]
   readonly removedFolders: readonly Folder[]
   readonly markerSeq: Seq | undefined
+  /** Where the conversation goes on: as in the journal. */
+  readonly copy?: SessionId
+  readonly copyTitle?: string
+  /** undo of a conversation: why there is no copy. The files are undone all the same. */
+  readonly noCopy?: Failure
+  /** undo: of a rollback, or of another undo */
+  readonly reverses?: 'rollback' | 'undo'
   /** rollback: what it was planned from */
   readonly around?: Preview
   /** It happened, but its end could not be stored: `settleOperation` before the next op of the session. */
@@ -28,9 +36,9 @@ export async function takeBack(site: OpSite, entry: OpBeginEntry, removedFolders
 /** Notes an op that stands, and tells the host which files are again as its model had seen them. */
 export async function finish(site: OpSite, operation: Operation): Promise<Operation> {
   const { deps, session } = site
-  const { begin: entry, outcomes, markerSeq } = operation
+  const { begin: entry, outcomes, markerSeq, copy } = operation
   const isEnded = await end(site, {
-    kind: 'op-done', op: entry.op, outcomes: [...outcomes], ...(markerSeq === undefined ? {} : { markerSeq }), atMs: deps.now(),
+    kind: 'op-done', op: entry.op, outcomes: [...outcomes], ...(markerSeq === undefined ? {} : { markerSeq }), ...(copy === undefined ? {} : { copy }), atMs: deps.now(),
   })
   deps.onPhase('op-done', entry.op)
   // The op stands, so neither our fault nor that of another listener may turn its answer into an error.

@@ -1,7 +1,6 @@
 import type { Folder, OpBeginEntry, Outcome } from '../../src/checkpoint/journal-entry.ts'
-import type { OpId, Seq } from '../../src/ids.ts'
+import type { OpId, Seq, SessionId } from '../../src/ids.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
-import type { RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { markerId, markerTexts, type MarkerText } from '../../src/surface/marker.ts'
 import { appendMarker, flush, priceOf } from '../dsh/session-log.ts'
@@ -14,8 +13,9 @@ import { beginOp, type OpSite } from './rescue.ts'
 /**
  * Carries out a draft. To be called in maintenance, with the session's lock held. What makes it true is the
  * marker in the durable log: before it a crash is taken back at the next start, after it finished.
+ * `copy`: the session of a branch, whose draft is of the files alone.
  */
-export async function runRollback(deps: RollbackDeps, draft: Draft, signal: AbortSignal): Promise<Result<Operation, Failure>> {
+export async function runRollback(deps: RollbackDeps, draft: Draft, signal: AbortSignal, copy?: SessionId): Promise<Result<Operation, Failure>> {
   const { session, target, records, plan, scope } = draft
   const op = deps.newId() as OpId
   const { startSeq, number } = target.turn
@@ -26,14 +26,15 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
     begin: {
       act: 'rollback', scope, target: { startSeq, number, withdrawn: target.withdrawn.map(turn => turn.number) }, gaps: [...draft.gaps],
       ...(scope === 'files' ? {} : { markerId: id }),
+      ...(copy === undefined ? {} : { copy }),
     },
   }, signal)
   if (!begun.ok) return begun
   const entry = begun.value
-  const applied = await apply(site, entry)
+  const applied = await applyOp(site, entry)
   if (!applied.ok) return applied
   const outcomes = [...applied.value.outcomes, ...entry.decided]
-  const operation = { begin: entry, outcomes, removedFolders: applied.value.removedFolders }
+  const operation = { begin: entry, outcomes, removedFolders: applied.value.removedFolders, ...(copy === undefined ? {} : { copy }) }
   let markerSeq: Seq | undefined
   if (scope !== 'files') {
     try {
@@ -74,27 +75,13 @@ export async function settleOperation(site: OpSite, operation: Operation): Promi
   return ok(undefined)
 }
 
-/** Puts files back from an op's rescue. Files only; committed when every step was tried. */
-export async function runUndo(site: OpSite, { plan, of }: { readonly plan: RestorePlan; readonly of: OpId }, signal: AbortSignal): Promise<Result<Operation, Failure>> {
-  const op = site.deps.newId() as OpId
-  const undone = site.records.entries.findLast(entry => entry.kind === 'op-applied' && entry.op === of)
-  const folderModes = undone?.kind === 'op-applied' ? undone.removedFolders : []
-  const begun = await beginOp(site, { plan, op, begin: { act: 'undo', of, scope: 'files', folderModes: [...folderModes] } }, signal)
-  if (!begun.ok) return begun
-  const entry = begun.value
-  const applied = await apply(site, entry)
-  if (!applied.ok) return applied
-  const { outcomes, removedFolders } = applied.value
-  return ok(await finish(site, { begin: entry, outcomes: [...outcomes, ...entry.decided], removedFolders, markerSeq: undefined }))
-}
-
-interface Applied {
+export interface Applied {
   readonly outcomes: readonly Outcome[]
   readonly removedFolders: readonly Folder[]
 }
 
 /** From here on the op is only ended by `op-done` or `op-taken-back`; a Stop by the user comes too late. */
-async function apply(site: OpSite, entry: OpBeginEntry): Promise<Result<Applied, Failure>> {
+export async function applyOp(site: OpSite, entry: OpBeginEntry): Promise<Result<Applied, Failure>> {
   const { deps, records } = site
   try {
     const applied = await applyFiles(entry, {

@@ -6,11 +6,12 @@ import { idOf, inheritedLength } from '../dsh/session-log.ts'
 import type { ForeignSession } from '../dsh/host-types.ts'
 import type { RecordedWrite } from '../store/path-index.ts'
 import type { RollbackDeps } from './deps.ts'
+import { parentOf } from './records.ts'
 
 /** Two looks at one change by two hosts are no further apart, unless a record says that its command ran for long. */
 const SAME_CHANGE_MS = 30_000
 
-type Deps = Pick<RollbackDeps, 'pathIndex' | 'workspaceOf' | 'sessions'>
+type Deps = Pick<RollbackDeps, 'pathIndex' | 'workspaceOf' | 'sessions' | 'headerOf'>
 
 /** What other sessions of this workspace did to `paths`, open or not, in this host or another on the same home. */
 export async function writesOfOthers(
@@ -18,7 +19,7 @@ export async function writesOfOthers(
 ): Promise<ReadonlyMap<string, readonly OtherWrite[]>> {
   const workspace = deps.workspaceOf(session)
   if (workspace === undefined || paths.length === 0) return new Map()
-  const inherited = inheritedFrom(deps, session)
+  const inherited = await inheritedFrom(deps, session)
   const found = await deps.pathIndex.writesTo(new Set(paths), { workspace, except: new Set([idOf(session)]) })
   return new Map([...found].map(([path, writes]) => {
     const ours = byChange(inSpan(ledger.paths.get(path)!, startSeq))
@@ -28,17 +29,16 @@ export async function writesOfOthers(
 }
 
 /** Sessions that this one was forked from, and below which seq their records are its own. */
-function inheritedFrom({ sessions }: Deps, session: ForeignSession): ReadonlyMap<SessionId, Seq> {
+async function inheritedFrom(deps: Deps, session: ForeignSession): Promise<ReadonlyMap<SessionId, Seq>> {
   const lengths = new Map<SessionId, Seq>()
   let least = Infinity
-  for (let at: ForeignSession | undefined = session; at?.header.parentSession !== undefined && at.header.origin !== 'subagent';) {
+  for (let at = session; ;) {
+    const parent = await parentOf(deps, at)
+    if (parent === undefined || lengths.has(idOf(parent))) return lengths
     least = Math.min(least, inheritedLength(at))
-    const parent: string = at.header.parentSession
-    if (lengths.has(parent as SessionId)) break
-    lengths.set(parent as SessionId, least)
-    at = sessions.get(parent)
+    lengths.set(idOf(parent), least)
+    at = parent
   }
-  return lengths
 }
 
 /** `same`: our records of that very change. A call that named the path is believed before a look around a command. */

@@ -12,6 +12,7 @@ export interface KeptPlan {
   readonly scope: Scope
   readonly token: string
   readonly putBack: ReadonlySet<string>
+  readonly branch: boolean
   readonly expiresAtMs: number
 }
 

@@ -16,6 +16,8 @@ export interface Records {
   readonly ledger: Ledger
   /** Overall position of the newest own record; moves with every one. */
   readonly position: number
+  /** False for an op that a fork has from its parent. */
+  isOwn(op: { readonly begin: Pick<OpBeginEntry, 'op'> }): boolean
   /** True when records of the span from `startSeq` on may be missing. */
   hasHoleFrom(startSeq: Seq): boolean
   /** Ids of `before` records with a hole somewhere before them that reaches into the span. */
@@ -39,8 +41,10 @@ export async function readRecords(deps: RollbackDeps, session: ForeignSession): 
   const entries = [...parent.value.entries, ...own.value.entries.map(({ entry }) => entry)]
   const journals = [journal, ...parent.value.journals]
   const sources = [...parent.value.sources, { placed: own.value.entries, holes: holeSpans(own.value) }]
+  const parentOps = new Set(parent.value.entries.flatMap(entry => (entry.kind === 'op-begin' ? [entry.op] : [])))
   return ok({
     journal, entries,
+    isOwn: ({ begin }) => !parentOps.has(begin.op),
     ledger: foldLedger(entries),
     position: own.value.position,
     hasHoleFrom: startSeq => sources.some(({ holes }) => holes.some(hole => hole.newestTurn >= startSeq)),
@@ -99,20 +103,18 @@ interface Inherited {
 
 /** A fork's log begins with its parent's events under the same seqs, so the parent's records below that length are its own too. */
 async function inherited(deps: RollbackDeps, session: ForeignSession): Promise<Result<Inherited, Failure>> {
-  const { parentSession, origin } = session.header
   const length = inheritedLength(session)
-  const parent = parentSession === undefined || origin === 'subagent' || length === 0 ? undefined : deps.sessions.get(parentSession)
-  const header = parent ?? (length > 0 && origin !== 'subagent' && parentSession !== undefined ? coldParent(session, parentSession) : undefined)
-  if (header === undefined) return ok({ entries: [], sources: [], journals: [] })
-  const journal = deps.journalOf(header)
+  const parent = await parentOf(deps, session)
+  if (parent === undefined) return ok({ entries: [], sources: [], journals: [] })
+  const journal = deps.journalOf(parent)
   const read = await journal.read()
   if (!read.ok) return read
-  const above = await inherited(deps, header)
+  const above = await inherited(deps, parent)
   if (!above.ok) return above
   const all = [...above.value.entries, ...read.value.entries.map(({ entry }) => entry)]
   const sources = [...above.value.sources, { placed: read.value.entries, holes: holeSpans(read.value) }]
   return ok({
-    entries: belowSeed(all, length, session.header.createdAt).map(entry => asOwn(entry, idOf(header), idOf(session))),
+    entries: belowSeed(all, length, session.header.createdAt).map(entry => asOwn(entry, idOf(parent), idOf(session))),
     sources: sources.map(({ placed, holes }) => ({ placed, holes: holes.filter(hole => hole.oldestTurn < length) })),
     journals: [journal, ...above.value.journals],
   })
@@ -123,9 +125,18 @@ function asOwn(entry: JournalEntry, parent: SessionId, child: SessionId): Journa
   return 'call' in entry && entry.call.sessionId === parent ? { ...entry, call: { ...entry.call, sessionId: child } } : entry
 }
 
-/** The parent need not be open: its id and our shared folder are enough to find its records, though not its own parent's. */
-const coldParent = (child: ForeignSession, id: string): ForeignSession =>
-  ({ ...child, id, header: { version: child.header.version, id, ...(child.header.cwd === undefined ? {} : { cwd: child.header.cwd }) } })
+/**
+ * The session that a fork begins with events of; undefined for one that is no fork. It need not be live: then nothing
+ * but its id and header may be asked. Where the host does not know it, its id and the shared folder find its records still.
+ */
+export async function parentOf({ sessions, headerOf }: Pick<RollbackDeps, 'sessions' | 'headerOf'>, child: ForeignSession): Promise<ForeignSession | undefined> {
+  const { parentSession: id, origin, version, cwd } = child.header
+  if (id === undefined || origin === 'subagent' || inheritedLength(child) === 0) return undefined
+  return sessions.get(id) ?? {
+    id, header: await headerOf(id) ?? { version, id, ...(cwd === undefined ? {} : { cwd }) }, surface: { nodes: [] },
+    append: () => { throw new Error(`records: the session ${id} is not live`) },
+  }
+}
 
 /** An op with a marker is the fork's too when its log holds the marker; one without, when it was done before the fork was made. */
 function belowSeed(entries: readonly JournalEntry[], length: Seq, madeAtMs: number | undefined): readonly JournalEntry[] {

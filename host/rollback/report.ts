@@ -55,8 +55,11 @@ export function reportPreview(t: Translator, preview: Preview): string {
   ].join('\n')
 }
 
-/** What the command says of a finished op; `around` is the preview it was planned from, where there is one. */
-export function reportDone(t: Translator, operation: Operation, workspace: string | undefined, around: Pick<Preview, 'turns' | 'gaps' | 'gitMoves' | 'queued' | 'untouched'> | undefined): string {
+/** What the command says of a finished op; `around` is the preview it was planned from, where there is one. `canCopy`: an undo brings the conversation back, too. */
+export function reportDone(
+  t: Translator, operation: Operation, workspace: string | undefined,
+  around: Pick<Preview, 'turns' | 'gaps' | 'gitMoves' | 'queued' | 'untouched'> | undefined, canCopy = false,
+): string {
   const { begin, outcomes, removedFolders } = operation
   const changed = outcomes.filter(outcome => outcome.reason !== 'unchanged')
   const folders = removedFolders.map(({ path }) => shownPath(path, workspace))
@@ -65,18 +68,34 @@ export function reportDone(t: Translator, operation: Operation, workspace: strin
     ...(folders.length === 0 ? [] : [t('command.files.folders', { names: nameList(t, folders) })]),
   ]
   const turn = begin.target?.number ?? 0
-  if (begin.act === 'undo') return [t('command.undone.other'), ...(lines.length === 0 ? [t('command.undone.unchanged')] : lines)].join('\n')
+  if (begin.act === 'undo') {
+    return [...undoneLines(t, operation), ...(lines.length === 0 ? [t('command.undone.unchanged')] : lines), ...backLines(t, operation)].join('\n')
+  }
+  const isBranch = operation.copy !== undefined
   return [
-    t.count('command.done.title', around?.turns.length ?? 1, { turn }),
+    isBranch ? t('command.branched', { turn, title: operation.copyTitle ?? '' }) : t.count('command.done.title', around?.turns.length ?? 1, { turn }),
     ...(lines.length === 0 ? [t('command.done.nothing')] : lines),
     ...gapLines(t, around?.gaps ?? [], outcomes.map(({ path, reason = '' }) => ({ name: shownPath(path, workspace), reason }))),
     ...linkLines(t, begin.rows.filter(({ action, was }) => action === 'write' && was.kind === 'file' && was.links !== undefined)
       .map(({ path }) => shownPath(path, workspace))),
     ...gitLines(t, around?.gitMoves ?? []),
     ...(around === undefined ? [] : aroundLines(t, around)),
-    ...(changed.some(outcome => outcome.result === 'restored') ? [t('command.done.undo')] : []),
+    ...(begin.markerId !== undefined && canCopy ? [t('command.done.undo.copy')]
+      : changed.some(outcome => outcome.result === 'restored') ? [t('command.done.undo')] : []),
   ].join('\n')
 }
+
+/** What became of the conversation comes first: it is what the reader looks at. */
+function undoneLines(t: Translator, { begin, copy, copyTitle, noCopy, reverses }: Operation): readonly string[] {
+  if (reverses === 'undo') return [t('command.redone'), ...(copy === undefined ? [] : [t('command.redone.open')])]
+  if (copy !== undefined) return [t('command.undone.copy', { title: copyTitle ?? copy })]
+  if (noCopy === undefined) return [t('command.undone.files')]
+  return [t('command.undone.other'), `${reportFailure(t, noCopy)} ${t('command.undone.again', { op: begin.of ?? '' })}`]
+}
+
+/** An undo can be undone by its name, because the plain undo goes further back. */
+const backLines = (t: Translator, { begin, copy, reverses, outcomes }: Operation): readonly string[] =>
+  (reverses === 'rollback' && (copy !== undefined || outcomes.some(({ result }) => result === 'restored')) ? [t('command.undone.back', { op: begin.op })] : [])
 
 /** Why not, and what to do instead, in one line. */
 export function reportFailure(t: Translator, failure: Failure): string {

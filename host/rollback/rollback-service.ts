@@ -1,23 +1,25 @@
 import { randomUUID } from 'node:crypto'
 import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import { planId, type OpId, type PlanId, type SessionId } from '../../src/ids.ts'
-import { undoableOp, type StandingOp } from '../../src/ledger/ledger.ts'
+import type { StandingOp } from '../../src/ledger/ledger.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview, TurnRow } from '../../src/protocol/requests.ts'
-import { pathsOfUndo, planUndo, type RestorePlan } from '../../src/restore/plan.ts'
+import type { RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { inMaintenance, sandboxMode, whyBusy } from '../dsh/agents.ts'
 import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
 import { idOf, readEvents } from '../dsh/session-log.ts'
+import { runBranch } from './branch.ts'
 import type { RollbackDeps } from './deps.ts'
-import { draftRollback, lookAtAll, previewOf, type Draft } from './draft.ts'
+import { draftRollback, previewOf, type Draft } from './draft.ts'
 import { headNow } from './head-now.ts'
 import type { Operation } from './op-end.ts'
-import { runRollback, runUndo, settleOperation } from './operation.ts'
+import { runRollback, settleOperation } from './operation.ts'
 import { makePlanBook } from './plan-book.ts'
 import { readRecords } from './records.ts'
 import { settleOpenOps } from './recovery.ts'
-import { summaryOf, timelineOf } from './timeline.ts'
+import { summaryOf, summaryOfRun, timelineOf } from './timeline.ts'
+import { findUndo, planOfUndo, runUndo } from './undo.ts'
 
 const noPaths: ReadonlySet<string> = new Set()
 
@@ -29,11 +31,14 @@ export interface RollbackService {
   timeline(id: SessionId): Promise<Result<{ turns: TurnRow[]; ops: OpSummary[] }, Failure>>
   preview(id: SessionId, turn: number, scope: Scope): Promise<Result<Preview, Failure>>
   /** Keeps a plan for `token`; the fresh preview comes back when the world is not the one of the token. */
-  plan(id: SessionId, request: { turn: number; scope: Scope; token: string; putBack: readonly string[] }): Promise<Result<PlanAnswer, Failure>>
+  plan(id: SessionId, request: { turn: number; scope: Scope; token: string; putBack: readonly string[]; branch: boolean }): Promise<Result<PlanAnswer, Failure>>
   executePlan(agent: ForeignAgent, id: PlanId): Promise<Result<Operation, Refusal>>
   /** The safe defaults: conflicts are kept. */
-  rollback(agent: ForeignAgent, turn: number): Promise<Result<Operation, Refusal>>
-  undo(agent: ForeignAgent): Promise<Result<Operation, Refusal>>
+  rollback(agent: ForeignAgent, turn: number, branch: boolean): Promise<Result<Operation, Refusal>>
+  /** Of `op`, or of the newest op there is to undo. */
+  undo(agent: ForeignAgent, op: OpId | undefined): Promise<Result<Operation, Refusal>>
+  /** A run of our command begins: whatever the one before it did is no answer to a question for the last. */
+  begins(id: SessionId): void
   outcome(id: SessionId, ask: { planId?: PlanId | undefined; op?: OpId | undefined }): Promise<Result<{ op?: OpSummary }, Failure>>
 }
 
@@ -46,6 +51,8 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
   const book = makePlanBook(deps.now)
   /** Ops of this run that happened and whose end is not stored. */
   const unsettled = new Map<SessionId, Operation>()
+  /** What the last command of a session carried out. */
+  const last = new Map<SessionId, Operation>()
 
   const sessionOf = (id: SessionId): Result<ForeignSession, Failure> => {
     const session = deps.sessions.get(id) ?? deps.agents.get(id)?.session
@@ -78,9 +85,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
   const exclusively = async (agent: ForeignAgent, run: (signal: AbortSignal) => Promise<Result<Operation, Refusal>>): Promise<Result<Operation, Refusal>> => {
     const busy = whyBusy(deps.ctx, agent)
     if (busy !== undefined) return fail({ failure: busy })
-    const lock = await deps.store.lock(idOf(agent.session))
-    if (!lock.ok) return fail({ failure: lock.failure })
-    try {
+    return locked(agent.session, async () => {
       const settledFirst = async (signal: AbortSignal): Promise<Result<Operation, Refusal>> => {
         for (const settle of [settleLast, settleEarlier]) {
           const settled = await settle(agent.session)
@@ -88,16 +93,31 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
         }
         const done = await run(signal)
         if (done.ok && done.value.isOpen === true) unsettled.set(idOf(agent.session), done.value)
+        if (done.ok) last.set(idOf(agent.session), done.value)
         return done
       }
-      return await (inMaintenance(agent, settledFirst) ?? fail({ failure: failure('turn-running') }))
+      return inMaintenance(agent, settledFirst) ?? fail({ failure: failure('turn-running') })
+    })
+  }
+
+  const locked = async (session: ForeignSession, run: () => Promise<Result<Operation, Refusal>> | Result<Operation, Refusal>): Promise<Result<Operation, Refusal>> => {
+    const lock = await deps.store.lock(idOf(session))
+    if (!lock.ok) return fail({ failure: lock.failure })
+    try {
+      return await run()
     } finally {
       await lock.value()
     }
   }
 
+  /** An undo that was asked for in a copy and is noted in its original, which need not be live. */
+  const alsoIn = (original: ForeignSession, run: () => Promise<Result<Operation, Refusal>>): Promise<Result<Operation, Refusal>> => {
+    const agent = deps.agents.get(idOf(original))
+    return agent === undefined ? locked(original, run) : exclusively(agent, run)
+  }
+
   /** Everything is looked at again under the lock; `token` is what the person agreed to, or undefined for the defaults. */
-  const execute = (agent: ForeignAgent, request: { turn: number; scope: Scope; putBack: ReadonlySet<string>; token: string | undefined }) =>
+  const execute = (agent: ForeignAgent, request: { turn: number; scope: Scope; putBack: ReadonlySet<string>; token: string | undefined; branch: boolean }) =>
     exclusively(agent, async (signal) => {
       const { session } = agent
       const drafted = await draftRollback(deps, { session, agent, ...request })
@@ -106,7 +126,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       if (isStale) return fail({ failure: failure('stale'), preview: previewOf(deps, drafted.value, agent) })
       if (mayNotWrite(agent, drafted.value.plan)) return fail({ failure: failure('read-only') })
       const around = previewOf(deps, drafted.value, agent)
-      const done = await runRollback(deps, drafted.value, signal)
+      const done = await (request.branch ? runBranch : runRollback)(deps, drafted.value, signal)
       return done.ok ? ok({ ...done.value, around }) : fail({ failure: done.failure })
     })
 
@@ -133,11 +153,12 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       return drafted.ok ? ok(previewOf(deps, drafted.value, deps.agents.get(id))) : drafted
     },
 
-    plan: async (id, { turn, scope, token, putBack }) => {
+    plan: async (id, { turn, scope: asked, token, putBack, branch }) => {
+      const scope = branch ? 'files' : asked
       const drafted = await draft(id, turn, scope)
       if (!drafted.ok) return drafted
       if (drafted.value.token !== token) return ok({ kind: 'stale', preview: previewOf(deps, drafted.value, deps.agents.get(id)) })
-      const kept = book.keep(id, { id: planId(randomUUID().replaceAll('-', '')), turn, scope, token, putBack: new Set(putBack) })
+      const kept = book.keep(id, { id: planId(randomUUID().replaceAll('-', '')), turn, scope, token, putBack: new Set(putBack), branch })
       return ok({ kind: 'planned', planId: kept.id, expiresAtMs: kept.expiresAtMs })
     },
 
@@ -150,22 +171,31 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       return done
     },
 
-    rollback: (agent, turn) => execute(agent, { turn, scope: 'both', putBack: noPaths, token: undefined }),
+    rollback: (agent, turn, branch) => execute(agent, { turn, scope: branch ? 'files' : 'both', putBack: noPaths, token: undefined, branch }),
 
-    undo: agent => exclusively(agent, async (signal) => {
-      const records = await readRecords(deps, agent.session)
-      if (!records.ok) return fail({ failure: records.failure })
-      const last = undoableOp(records.value.ledger)
-      if (last === undefined) return fail({ failure: failure('nothing-to-undo') })
-      const plan = planUndo(last, await lookAtAll(deps, pathsOfUndo(last)), noPaths)
-      if (mayNotWrite(agent, plan)) return fail({ failure: failure('read-only') })
-      const done = await runUndo({ deps, session: agent.session, records: records.value }, { plan, of: last.begin.op }, signal)
-      return done.ok ? done : fail({ failure: done.failure })
+    undo: (agent, op) => exclusively(agent, async (signal) => {
+      const run = async (): Promise<Result<Operation, Refusal>> => {
+        // Looked for again where it is carried out: under the lock of the session that notes it.
+        const target = await findUndo(deps, agent.session, op)
+        if (!target.ok) return fail({ failure: target.failure })
+        const plan = await planOfUndo(deps, target.value)
+        if (mayNotWrite(agent, plan)) return fail({ failure: failure('read-only') })
+        const done = await runUndo(target.value, plan, signal)
+        return done.ok ? done : fail({ failure: done.failure })
+      }
+      const found = await findUndo(deps, agent.session, op)
+      if (!found.ok) return fail({ failure: found.failure })
+      const { session } = found.value.site
+      return session.id === agent.session.id ? run() : alsoIn(session, run)
     }),
+
+    begins: (id) => { last.delete(id) },
 
     outcome: async (id, ask) => {
       const session = sessionOf(id)
       if (!session.ok) return session
+      const run = last.get(id)
+      if (ask.op === undefined && ask.planId === undefined) return ok(run === undefined ? {} : { op: summaryOfRun(run) })
       const op = ask.op ?? (ask.planId === undefined ? undefined : book.outcomeOf(id, ask.planId))
       const ops = await summaries(session.value)
       if (!ops.ok) return ops

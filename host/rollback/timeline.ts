@@ -6,6 +6,7 @@ import { gapsByTurn, uncoveredCommands } from '../../src/checkpoint/coverage.ts'
 import type { LogEvent } from '../../src/turn/log-event.ts'
 import { readConversation, turnState } from '../../src/turn/rollback-target.ts'
 import { titleOf } from './draft.ts'
+import type { Operation } from './op-end.ts'
 
 /** The session as a list of turns, newest first, and its ops, newest first. `now` is where HEAD is, when that is known. */
 export function timelineOf(session: SessionId, events: readonly LogEvent[], ledger: Ledger, now: HeadNow | undefined): { turns: TurnRow[]; ops: OpSummary[] } {
@@ -31,13 +32,24 @@ export function timelineOf(session: SessionId, events: readonly LogEvent[], ledg
 
 /** An op as the page is told of it. */
 export function summaryOf({ begin, done, undoneBy }: StandingOp): OpSummary {
+  const copy = done.copy ?? begin.copy
   return {
     op: begin.op, act: begin.act, scope: begin.scope, outcomes: [...done.outcomes], undone: undoneBy !== undefined, gaps: [...begin.gaps ?? []], atMs: begin.atMs,
     ...(begin.of === undefined ? {} : { of: begin.of }),
     ...(begin.target === undefined ? {} : { target: begin.target }),
     ...(done.markerSeq === undefined ? {} : { markerSeq: done.markerSeq }),
+    ...(copy === undefined ? {} : { copy }),
   }
 }
+
+/** The same of an op that has just been carried out. */
+export const summaryOfRun = ({ begin, outcomes, markerSeq, copy }: Operation): OpSummary => summaryOf({
+  begin, removedFolders: [], undoneBy: undefined,
+  done: {
+    kind: 'op-done', op: begin.op, outcomes: [...outcomes], atMs: begin.atMs,
+    ...(markerSeq === undefined ? {} : { markerSeq }), ...(copy === undefined ? {} : { copy }),
+  },
+})
 
 /** Git as a rollback of files found it. What happened since shows in where HEAD is now. */
 function movesOf({ begin, done }: StandingOp, { brackets }: Ledger, now: HeadNow | undefined): readonly MovedHead[] {

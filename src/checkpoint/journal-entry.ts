@@ -135,6 +135,8 @@ const OpBeginSchema = v.object({
   gaps: v.optional(v.array(GapSchema)),
   /** rollback of the conversation: message id of the marker; in the durable log it means "committed" */
   markerId: v.optional(v.string()),
+  /** rollback of files in a branch: the session that goes on from before the turn, made before the op */
+  copy: v.optional(SessionIdSchema),
   rows: v.array(OpRowSchema),
   /** paths decided before apply: kept and skipped */
   decided: v.array(OutcomeSchema),
@@ -159,6 +161,8 @@ const OpDoneSchema = v.object({
   op: OpIdSchema,
   outcomes: v.array(OutcomeSchema),
   markerSeq: v.optional(seq),
+  /** undo: the session in which the conversation goes on, a copy from before the rollback or, once that undo is undone, this one again */
+  copy: v.optional(SessionIdSchema),
   recovered: v.optional(v.literal(true)),
   atMs: int,
 })

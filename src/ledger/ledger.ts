@@ -214,10 +214,10 @@ function standing(ops: readonly FinishedOp[]): readonly StandingOp[] {
   return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.op) }))
 }
 
-/** The rollback that an undo takes: the newest that changed a file or a folder and is not undone. */
+/** The rollback that an undo takes: the newest that changed a file, a folder or the conversation and is not undone. */
 export const undoableOp = ({ ops }: Pick<Ledger, 'ops'>): StandingOp | undefined => ops.findLast(({ begin, done, removedFolders, undoneBy }) =>
   begin.act === 'rollback' && undoneBy === undefined
-  && (removedFolders.length > 0 || begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'restored'))))
+  && (begin.markerId !== undefined || removedFolders.length > 0 || begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'restored'))))
 
 /** Records of one path in the span from `startSeq` to now. */
 export const inSpan = (ledger: PathLedger, startSeq: Seq): readonly CallRecord[] =>

@@ -1,15 +1,15 @@
-import { planId, type PlanId } from '../ids.ts'
+import { opId, planId, type OpId, type PlanId } from '../ids.ts'
 import { fail, ok, type Result } from '../result.ts'
 import { failure, type Failure } from './failure.ts'
 
 /** What a typed `/rollback …` asks for. */
 export type Command =
   | { readonly kind: 'bare' }
-  | { readonly kind: 'turn'; readonly turn: number }
+  | { readonly kind: 'turn'; readonly turn: number; readonly branch?: true }
   | { readonly kind: 'plan'; readonly planId: PlanId }
   | { readonly kind: 'list' }
   | { readonly kind: 'preview'; readonly turn: number }
-  | { readonly kind: 'undo' }
+  | { readonly kind: 'undo'; readonly op?: OpId }
   | { readonly kind: 'help' }
 
 /**
@@ -20,8 +20,13 @@ export function parseCommandLine(rawInput: string): Result<Command, Failure> {
   const [word, ...rest] = rawInput.trim().split(/\s+/).filter(text => text !== '')
   if (word === undefined) return ok({ kind: 'bare' })
   switch (word) {
+    case 'undo': {
+      const [id, extra] = rest
+      if (id === undefined) return ok({ kind: 'undo' })
+      if (!/^[0-9a-z]{8,32}$/.test(id)) return bad('extra', id)
+      return extra === undefined ? ok({ kind: 'undo', op: opId(id) }) : bad('extra', extra)
+    }
     case 'list':
-    case 'undo':
     case 'help':
       return rest.length === 0 ? ok({ kind: word }) : bad('extra', rest[0]!)
     case 'preview': {
@@ -33,8 +38,11 @@ export function parseCommandLine(rawInput: string): Result<Command, Failure> {
       if (id === undefined || !/^[0-9a-z]{8,32}$/.test(id)) return bad('missing-plan', id ?? word)
       return extra === undefined ? ok({ kind: 'plan', planId: planId(id) }) : bad('extra', extra)
     }
-    default:
-      return oneTurn('turn', word, rest)
+    default: {
+      if (rest[0] !== 'branch') return oneTurn('turn', word, rest)
+      const turn = oneTurn('turn', word, rest.slice(1))
+      return turn.ok && turn.value.kind === 'turn' ? ok({ ...turn.value, branch: true }) : turn
+    }
   }
 }
 

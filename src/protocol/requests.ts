@@ -70,6 +70,8 @@ export const OpSummarySchema = v.object({
   gitMoves: v.optional(v.array(GitMoveSchema)),
   markerSeq: v.optional(count),
   outcomes: v.array(OutcomeSchema),
+  /** The session to open now, because the conversation goes on there: the copy that a branch or an undo made, or, after the undo of such an undo, the original. */
+  copy: v.optional(Session),
   /** A later undo reversed it. */
   undone: v.boolean(),
   atMs: int,
@@ -157,12 +159,15 @@ export const endpoints = {
       token: v.string(),
       /** Conflict paths to put back instead of keeping them. */
       putBack: v.optional(v.array(v.string()), []),
+      /** The conversation goes on in a copy and this session stays as it is; `token` is of a preview of the files alone. */
+      branch: v.optional(v.boolean(), false),
     }),
     reply: v.variant('kind', [
       v.object({ kind: v.literal('planned'), planId: PlanIdSchema, expiresAtMs: int }),
       v.object({ kind: v.literal('stale'), preview: PreviewSchema }),
     ]),
   },
+  /** Of a plan, of an op, or, with neither, of the last run of our command, when that carried out something. */
   outcome: {
     request: v.object({ sessionId: Session, planId: v.optional(PlanIdSchema), op: v.optional(OpIdSchema) }),
     reply: v.object({ op: v.optional(OpSummarySchema) }),

@@ -20,8 +20,12 @@ export function cutBeforeMarker(events: readonly LogEvent[], markerId: string): 
   return betweenTurns(events, Math.min(price, ...commandsUnderWay(events, marker.seq)))
 }
 
-/** The conversation up to before the turn that starts at `startSeq`; nothing of that turn is in it. */
-export const cutBeforeTurn = (events: readonly LogEvent[], startSeq: Seq): Result<Seq, CutProblem> => betweenTurns(events, startSeq)
+/** The conversation up to before the turn that starts at `startSeq`. Its prompt is logged as waiting right before it, and stays out as well. */
+export function cutBeforeTurn(events: readonly LogEvent[], startSeq: Seq): Result<Seq, CutProblem> {
+  let cut = startSeq
+  while (cut > 0 && events[cut - 1]?.type.startsWith('agent/inbox/') === true) cut -= 1
+  return betweenTurns(events, cut)
+}
 
 function betweenTurns(events: readonly LogEvent[], cut: Seq): Result<Seq, CutProblem> {
   if (cut > events.length || (cut > 0 && events[cut - 1]!.seq !== cut - 1)) return fail('gap')

@@ -66,7 +66,7 @@ describe('/rollback that does something', () => {
     expect(kind).toBe('success')
     expect(text).toBe([
       'Rolled back to before turn 1: 2 turns left the conversation.', 'Put back: a.txt', 'Deleted: b.txt',
-      'To put the files back as they were before this: /rollback undo',
+      'To undo this: /rollback undo. The files come back in place; the conversation opens as a copy of this session from before the rollback.',
     ].join('\n'))
     expect(chat.events()[sourceEventSeq!]).toMatchObject({ type: 'user/message', data: { source: { plugin: 'dsh-turnback' } } })
   })
@@ -91,7 +91,7 @@ describe('/rollback that does something', () => {
     expect(world.tree()).toEqual(tree)
   })
 
-  it('undo puts the files back and says that the conversation stays', async () => {
+  it('undo puts the files back, and the conversation in a copy: this one stays as it is', async () => {
     const { world, chat } = await twoTurns()
     const before = world.tree()
     await chat.command('/rollback 1')
@@ -100,7 +100,7 @@ describe('/rollback that does something', () => {
     const { kind, text } = await chat.command('/rollback undo')
 
     expect(kind).toBe('success')
-    expect(text).toContain('The conversation stays as it is')
+    expect(text).toContain('this session stays as it is')
     expect(world.tree()).toEqual(before)
     expect(chat.surface()).toEqual(surface)
   })

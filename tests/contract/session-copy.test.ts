@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { sessionId } from '../../src/ids.ts'
 import { makeHealth } from '../../host/dsh/health.ts'
 import { makeSessionCopies } from '../../host/dsh/session-copy.ts'
 import { aWorld, chatOf, edits, writes, type Chat, type Host, type World } from '../support/in-process-host.ts'
@@ -70,9 +71,10 @@ describe.each(hosts)('a copy of a session, made with %s', (_name, services) => {
     const { host, chat } = await twoTurns(services)
     const copies = copiesOf(host)
     const made = await copies.make({ source: chat.session, cut: startOf(chat, 2), title: 'A copy' })
-    const { value } = made as { value: never }
+    if (!made.ok) throw new Error(made.failure.code)
+    const { value } = made
 
-    expect([await copies.archive(value), await copies.archive('nobody' as never)]).toEqual([true, false])
+    expect([await copies.archive(value), await copies.archive(sessionId('nobody'))]).toEqual([true, false])
     expect(JSON.stringify(host.ctx.workspaceRegistry.archivedSessionIds ?? host.ctx.workspaceRegistry.requireState().archivedSessionIds)).toContain(value)
   })
 })

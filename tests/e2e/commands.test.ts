@@ -43,7 +43,7 @@ const lastAnswer = async () => {
 const files = () => ['one.txt', 'two.txt', 'lib/deep/n.txt', 'shell.txt', 'old.txt', 'three.txt'].map(name => world.read(name))
 
 test.each([
-  ['/rollback help', '/rollback <turn>: go back to before that turn', '/rollback undo: put the files of the last rollback back'],
+  ['/rollback help', '/rollback <turn>: go back to before that turn', '/rollback undo: undo the last rollback'],
   ['/rollback list', 'Turns, newest first.', 'Second task.'],
   ['/rollback preview 2', 'Before turn 2: 1 turn would leave the conversation.', 'Nothing has been done. Run /rollback 2 to do it.'],
   ['/rollback abc', '“abc” is not something /rollback knows.', '/rollback help'],
@@ -118,7 +118,7 @@ test('/rollback 2 acts and the bar in its place gives the details; a second one 
     'Recovered: old.txt',
     'Deleted: lib/deep/n.txt, shell.txt, two.txt',
     'Empty folders removed: lib/deep, lib',
-    'To put the files back as they were before this: /rollback undo',
+    'To undo this: /rollback undo. The files come back in place; the conversation opens as a copy of this session from before the rollback.',
   ])
   await world.page.locator('[data-turnback-session]').getByRole('button', { name: 'Details' }).filter({ visible: true }).click()
   await world.page.getByText('lib/deep/n.txt').filter({ visible: true }).first().waitFor()
@@ -130,8 +130,8 @@ test('/rollback 2 acts and the bar in its place gives the details; a second one 
   expect(conversation()).toEqual(log)
 })
 
-test('/rollback undo puts the files back and says what stays', async () => {
-  const answer = await type('/rollback undo', 'The conversation stays as it is.')
+test('/rollback undo puts the files back and says where the conversation is', async () => {
+  const answer = await type('/rollback undo', 'this session stays as it is.')
 
   expect(answer).toContain('two.txt')
   expect(files()).toEqual(['1\n', '2\n', 'n\n', 'x\n', undefined, undefined])

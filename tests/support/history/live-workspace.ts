@@ -12,7 +12,8 @@ import { idOf } from '../../../host/dsh/session-log.ts'
 import type { RollbackDeps } from '../../../host/rollback/deps.ts'
 import { draftRollback, lookAtAll } from '../../../host/rollback/draft.ts'
 import type { Operation } from '../../../host/rollback/op-end.ts'
-import { runRollback, runUndo } from '../../../host/rollback/operation.ts'
+import { runRollback } from '../../../host/rollback/operation.ts'
+import { runUndo } from '../../../host/rollback/undo.ts'
 import { readRecords } from '../../../host/rollback/records.ts'
 import { makePathIndex } from '../../../host/store/path-index.ts'
 import { openStore } from '../../../host/store/store.ts'
@@ -99,6 +100,8 @@ export function aLiveWorkspace({ hasGit = false } = {}) {
   const deps: RollbackDeps = {
     ...shared, store, observations, workspaceOf,
     ctx: { on: () => () => {}, effect: () => {}, inject: () => {}, get: () => undefined, emit: () => {} },
+    copies: { make: async () => { throw new Error('no rollback of a conversation here') }, archive: async () => false, titleOf: () => undefined, isOffered: () => false },
+    headerOf: async () => undefined,
     agents: { get: id => agents.get(id), list: () => [...agents.values()] },
     pathIndex: makePathIndex(store),
     journalOf: session => writes.ofOps(journalOf(session)),
@@ -150,7 +153,7 @@ export function aLiveWorkspace({ hasGit = false } = {}) {
       const last = undoableOp(records.ledger)
       if (last?.begin.op !== op) return undefined
       const plan = planUndo(last, await lookAtAll(deps, pathsOfUndo(last)), new Set())
-      return valueOf(await runUndo({ deps, session, records }, { plan, of: last.begin.op }, never))
+      return valueOf(await runUndo({ site: { deps, session, records }, of: last }, plan, never))
     },
     has: (session: ForeignSession, bytes: Buffer): Promise<boolean> => journalOf(session).hasBlob(digestOf(bytes)),
     journal: async (session: ForeignSession) => valueOf(await journalOf(session).read()).entries.map(({ entry }) => entry),
