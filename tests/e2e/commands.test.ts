@@ -130,14 +130,6 @@ test('/rollback 2 acts and the bar in its place gives the details; a second one 
   expect(conversation()).toEqual(log)
 })
 
-test('/rollback undo puts the files back and says where the conversation is', async () => {
-  const answer = await type('/rollback undo', 'this session stays as it is.')
-
-  expect(answer).toContain('two.txt')
-  expect(files()).toEqual(['1\n', '2\n', 'n\n', 'x\n', undefined, undefined])
-  await ui.screenshot(world.page, 'commands-undone')
-})
-
 test('a blank argument is the bare form: turns and usage, nothing else', async () => {
   const [log, disk] = [conversation(), files()]
   const answer = await type('/rollback ', '/rollback help: this text')
@@ -147,4 +139,15 @@ test('a blank argument is the bare form: turns and usage, nothing else', async (
   expect(files()).toEqual(disk)
   expect(world.pageErrors).toEqual([])
   expect(await world.page.locator('[data-slot-error]').count()).toBe(0)
+})
+
+test('/rollback undo puts the files back and says where the conversation is', async () => {
+  const [original] = world.sessionIds()
+  await ui.composer(world.page).fill('')
+  await ui.runCommand(world.page, '/rollback undo')
+  await expect.poll(() => JSON.stringify(world.sessionLog(original).at(-1)), { timeout: 10_000 }).toMatch(/command\/done.*this session stays as it is\./)
+
+  expect(JSON.stringify(world.sessionLog(original).at(-1))).toContain('two.txt')
+  expect(files()).toEqual(['1\n', '2\n', 'n\n', 'x\n', undefined, undefined])
+  await ui.screenshot(world.page, 'commands-undone')
 })
