@@ -10,9 +10,10 @@ export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   test: {
     projects: [
-      project('unit'),
+      // Some of them start processes; on a busy machine that takes its time.
+      project('unit', { testTimeout: 30_000 }),
       project('contract', { testTimeout: 30_000, hookTimeout: 60_000 }),
-      project('component', { environment: 'jsdom' }),
+      project('component', { environment: 'jsdom', testTimeout: 30_000 }),
       // One real host and one browser at a time: the files run one after another.
       project('e2e', { testTimeout: 120_000, hookTimeout: 180_000, fileParallelism: false, maxWorkers: 1 }),
     ],
