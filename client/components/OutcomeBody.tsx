@@ -30,7 +30,7 @@ export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsert
   return (
     <>
       <div class={css.section} role="status">
-        <p class={css.lead}>{t.count('done.turns', preview.turns.length)}</p>
+        <p class={css.lead}>{preview.scope === 'files' ? t('done.conversation') : t.count('done.turns', preview.turns.length)}</p>
         {undo.kind !== 'done' && <FileCounts op={op} t={t} />}
         {prompt === 'restored' && <p class={css.note}>{t('prompt.restored')}</p>}
         {lostImages > 0 && <p class={css.note}>{t.count('prompt.images', lostImages)}</p>}

@@ -1,20 +1,26 @@
 import { hasText, type Translator } from '../../locales/translate.ts'
 import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
+import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { Preview } from '../../src/protocol/requests.ts'
 import { losesItsOtherNames } from '../../src/restore/other-names.ts'
+import type { Choices } from '../state/rollback-flow.ts'
 import css from './RollbackDialog.module.css'
 import { FileList } from './FileList.tsx'
 import { Gaps } from './Gaps.tsx'
 import { GitMoves } from './GitMoves.tsx'
 import { WarningIcon } from './icons.tsx'
 import { Names } from './Names.tsx'
+import { ScopeSwitch } from './ScopeSwitch.tsx'
 
 export interface PreviewBodyProps {
   readonly preview: Preview
-  readonly putBack: ReadonlySet<string>
+  readonly choices: Choices
+  /** The scope whose preview is on its way. */
+  readonly awaited?: Scope | undefined
   readonly changed?: ReadonlySet<string> | undefined
   readonly t: Translator
-  onChoose(path: string, putBack: boolean): void
+  onChoose(paths: readonly string[], isBack: boolean): void
+  onScope(scope: Scope): void
 }
 
 /** Turns listed by name before the rest is only counted. */
@@ -27,7 +33,9 @@ const MAX_LINKED = 6
  * What a rollback would do, in the order of weight: conversation, what is not covered, files, what
  * stays. The file list can be long, so warnings stand before it.
  */
-export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewBodyProps) {
+export function PreviewBody({ preview, choices, awaited, changed, t, onChoose, onScope }: PreviewBodyProps) {
+  const isFiles = preview.scope !== 'conversation'
+  const isConversation = preview.scope !== 'files'
   const moreTurns = preview.turns.length - MAX_TURNS
   const untouched = preview.untouched.flatMap(name => {
     const key = `untouched.${name}`
@@ -44,9 +52,10 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
           <WarningIcon /> <span>{t('stale.notice')}</span>
         </p>
       )}
+      <ScopeSwitch scope={awaited ?? preview.scope} t={t} onScope={onScope} />
       <section class={css.section}>
-        <h3 class={css.heading}>{t.count('leaves.title', preview.turns.length)}</h3>
-        <ul class={css.turns}>
+        <h3 class={css.heading}>{isConversation ? t.count('leaves.title', preview.turns.length) : t('leaves.none')}</h3>
+        {isConversation && (<ul class={css.turns}>
           {preview.turns.slice(0, MAX_TURNS).map(({ turn, title }) => (
             <li key={turn}>
               <span class={css.turn}>{t('leaves.turn', { turn })}</span>
@@ -54,14 +63,18 @@ export function PreviewBody({ preview, putBack, changed, t, onChoose }: PreviewB
             </li>
           ))}
           {moreTurns > 0 && <li class={css.words}>{t.count('leaves.more', moreTurns)}</li>}
-        </ul>
-        <p class={css.note}>{t.count('leaves.messages', preview.messages)}</p>
+        </ul>)}
+        {isConversation && <p class={css.note}>{t.count('leaves.messages', preview.messages)}</p>}
       </section>
       <Gaps gaps={gapsBeside(preview.gaps, skipped)} t={t} />
       <GitMoves moves={preview.gitMoves} t={t} />
       <section class={css.section}>
         <h3 class={css.heading}>{t('files.title')}</h3>
-        <FileList rows={preview.rows} putBack={putBack} changed={changed} t={t} onChoose={onChoose} />
+        {isFiles ? (
+          <FileList rows={preview.rows} choices={choices} changed={changed} t={t} onChoose={onChoose} />
+        ) : (
+          <p class={css.note}>{t('files.untouched')}</p>
+        )}
         {preview.folders.length > 0 && (
           <p class={css.note}>
             {t.count('files.folders', preview.folders.length)}{' '}

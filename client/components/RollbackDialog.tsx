@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
+import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import { isFinal } from '../../src/protocol/failure.ts'
 import { filesRestored, filesToChange, type Phase } from '../state/rollback-flow.ts'
 import { DialogShell } from './DialogShell.tsx'
@@ -15,7 +16,8 @@ export interface RollbackDialogProps {
   onClose(): void
   onClosed(): void
   onConfirm(): void
-  onChoose(path: string, putBack: boolean): void
+  onChoose(paths: readonly string[], isBack: boolean): void
+  onScope(scope: Scope): void
   onRetry(): void
   onUndo(): void
   onInsertPrompt(): void
@@ -72,7 +74,7 @@ export function RollbackDialog(props: RollbackDialogProps) {
   )
 }
 
-function Body({ phase, t, onChoose, onInsertPrompt }: RollbackDialogProps) {
+function Body({ phase, t, onChoose, onScope, onInsertPrompt }: RollbackDialogProps) {
   switch (phase.kind) {
     case 'loading':
       return <p class={css.waiting}>{t('dialog.loading')}</p>
@@ -80,16 +82,18 @@ function Body({ phase, t, onChoose, onInsertPrompt }: RollbackDialogProps) {
       return (
         <PreviewBody
           preview={phase.preview}
-          putBack={phase.putBack}
+          choices={phase.choices}
+          awaited={phase.awaited?.scope}
           changed={phase.changed}
           t={t}
           onChoose={onChoose}
+          onScope={onScope}
         />
       )
     case 'applying':
       return (
         <div class={css.still} aria-busy="true">
-          <PreviewBody preview={phase.preview} putBack={phase.putBack} t={t} onChoose={() => {}} />
+          <PreviewBody preview={phase.preview} choices={phase.choices} t={t} onChoose={() => {}} onScope={() => {}} />
         </div>
       )
     case 'failed':
@@ -141,7 +145,7 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
         </button>
       )}
       {(phase.kind === 'ready' || phase.kind === 'applying') && (
-        <button type="button" class={css.primary} aria-disabled={applying} onClick={applying ? undefined : onConfirm}>
+        <button type="button" class={css.primary} aria-disabled={!canConfirm(phase)} onClick={canConfirm(phase) ? onConfirm : undefined}>
           {applying ? t('dialog.applying') : confirmLabel(phase, t)}
         </button>
       )}
@@ -149,10 +153,25 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
   )
 }
 
-function confirmLabel({ preview, putBack }: Extract<Phase, { kind: 'ready' }>, t: Translator): string {
+type Ready = Extract<Phase, { kind: 'ready' | 'applying' }>
+
+/** Not while the preview of another scope is on its way, and not when nothing at all would happen. */
+function canConfirm(phase: Ready): boolean {
+  if (phase.kind === 'applying' || phase.awaited !== undefined) return false
+  return phase.preview.scope !== 'files' || filesToChange(phase.preview, phase.choices) > 0
+}
+
+function confirmLabel({ preview, choices }: Ready, t: Translator): string {
   const turns = preview.turns.length
-  const files = filesToChange(preview, putBack)
-  return t(`confirm.${turns === 1 ? 'one' : 'other'}.${countForm(files)}`, { turns, files })
+  const files = filesToChange(preview, choices)
+  switch (preview.scope) {
+    case 'both':
+      return t(`confirm.${turns === 1 ? 'one' : 'other'}.${countForm(files)}`, { turns, files })
+    case 'files':
+      return files === 0 ? t('confirm.files.none') : t.count('confirm.files', files)
+    case 'conversation':
+      return t.count('confirm.conversation', turns)
+  }
 }
 
 const changedFiles = ({ op }: Extract<Phase, { kind: 'done' }>) => op !== undefined && filesRestored(op) > 0

@@ -22,6 +22,7 @@ export function RollbackPanel({ active, t }: RollbackPanelProps) {
       onClosed={store.returnFocus}
       onConfirm={() => void store.confirm()}
       onChoose={store.choose}
+      onScope={store.setScope}
       onRetry={store.retry}
       onUndo={() => void store.undo()}
       onInsertPrompt={store.insertPrompt}

@@ -1,4 +1,4 @@
-import type { Outcome } from '../../src/checkpoint/journal-entry.ts'
+import type { Outcome, Scope } from '../../src/checkpoint/journal-entry.ts'
 import { sameState } from '../../src/checkpoint/file-state.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview, PreviewRow } from '../../src/protocol/requests.ts'
@@ -12,6 +12,9 @@ export type UndoPhase =
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly text: string }
   | { readonly kind: 'failed'; readonly problem: Problem }
+
+/** What the person decided of single files, by path: put back or leave. Without a choice the plan's default counts. */
+export type Choices = ReadonlyMap<string, boolean>
 
 /** What became of the withdrawn prompt. */
 export type PromptPhase = 'none' | 'restored' | 'beside-draft'
@@ -27,8 +30,9 @@ export type Phase =
       readonly kind: 'ready'
       readonly turn: number
       readonly preview: Preview
-      /** Conflict paths the person chose to put back. */
-      readonly putBack: ReadonlySet<string>
+      readonly choices: Choices
+      /** Another scope was chosen and its preview is on its way. */
+      readonly awaited?: { readonly scope: Scope; readonly request: number }
       /** After a stale confirm: the paths that are new or different now. */
       readonly changed?: ReadonlySet<string>
     }
@@ -37,7 +41,7 @@ export type Phase =
       readonly turn: number
       readonly request: number
       readonly preview: Preview
-      readonly putBack: ReadonlySet<string>
+      readonly choices: Choices
     }
   | {
       readonly kind: 'done'
@@ -53,7 +57,8 @@ export type Phase =
 export type FlowEvent =
   | { readonly kind: 'opened'; readonly turn: number; readonly request: number }
   | { readonly kind: 'previewed'; readonly request: number; readonly preview: Preview }
-  | { readonly kind: 'chosen'; readonly path: string; readonly putBack: boolean }
+  | { readonly kind: 'scoped'; readonly scope: Scope; readonly request: number }
+  | { readonly kind: 'chosen'; readonly paths: readonly string[]; readonly isBack: boolean }
   | { readonly kind: 'confirmed'; readonly request: number }
   | { readonly kind: 'stale'; readonly request: number; readonly preview: Preview }
   | { readonly kind: 'applied'; readonly request: number; readonly op?: OpSummary }
@@ -70,19 +75,24 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
     case 'opened':
       return phase.kind === 'applying' ? phase : { kind: 'loading', turn: event.turn, request: event.request }
     case 'previewed':
+      if (phase.kind === 'ready' && phase.awaited?.request === event.request) {
+        return { kind: 'ready', turn: phase.turn, preview: event.preview, choices: phase.choices }
+      }
       if (phase.kind !== 'loading' || phase.request !== event.request) return phase
-      return { kind: 'ready', turn: phase.turn, preview: event.preview, putBack: new Set() }
+      return { kind: 'ready', turn: phase.turn, preview: event.preview, choices: new Map() }
+    case 'scoped':
+      return phase.kind === 'ready' ? { ...phase, awaited: { scope: event.scope, request: event.request } } : phase
     case 'chosen':
       if (phase.kind !== 'ready') return phase
-      return { ...phase, putBack: withChoice(phase.putBack, event.path, event.putBack) }
+      return { ...phase, choices: new Map([...phase.choices, ...event.paths.map(path => [path, event.isBack] as const)]) }
     case 'confirmed':
-      if (phase.kind !== 'ready') return phase
+      if (phase.kind !== 'ready' || phase.awaited !== undefined) return phase
       return {
         kind: 'applying',
         turn: phase.turn,
         request: event.request,
         preview: phase.preview,
-        putBack: phase.putBack,
+        choices: phase.choices,
       }
     case 'stale':
       if (phase.kind !== 'applying' || phase.request !== event.request) return phase
@@ -99,7 +109,7 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
         lostImages: 0,
       }
     case 'problem':
-      if ((phase.kind !== 'loading' && phase.kind !== 'applying') || phase.request !== event.request) return phase
+      if (phase.kind === 'idle' || requestOf(phase) !== event.request) return phase
       return { kind: 'failed', turn: phase.turn, problem: event.problem }
     case 'prompt':
       return phase.kind === 'done' ? { ...phase, prompt: event.prompt, lostImages: event.lostImages } : phase
@@ -115,10 +125,14 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
 function staleAgain(phase: Extract<Phase, { kind: 'applying' }>, preview: Preview): Phase {
   const before = new Map(phase.preview.rows.map(row => [row.path, row]))
   const changed = new Set(preview.rows.filter(row => !sameRow(before.get(row.path), row)).map(row => row.path))
-  const putBack = new Set(
-    [...phase.putBack].filter(path => !changed.has(path) && preview.rows.some(row => row.path === path)),
-  )
-  return { kind: 'ready', turn: phase.turn, preview, putBack, changed }
+  const paths = new Set(preview.rows.map(row => row.path))
+  const choices = new Map([...phase.choices].filter(([path]) => !changed.has(path) && paths.has(path)))
+  return { kind: 'ready', turn: phase.turn, preview, choices, changed }
+}
+
+function requestOf(phase: Phase): number | undefined {
+  if (phase.kind === 'ready') return phase.awaited?.request
+  return phase.kind === 'loading' || phase.kind === 'applying' ? phase.request : undefined
 }
 
 function sameRow(before: PreviewRow | undefined, now: PreviewRow): boolean {
@@ -129,22 +143,23 @@ function sameRow(before: PreviewRow | undefined, now: PreviewRow): boolean {
 const same = (a: PreviewRow['goal'], b: PreviewRow['goal']) =>
   sameState(a, b) || (a.kind === 'unknown' && b.kind === 'unknown' && a.reason === b.reason)
 
-function withChoice(putBack: ReadonlySet<string>, path: string, chosen: boolean): ReadonlySet<string> {
-  const next = new Set(putBack)
-  if (chosen) next.add(path)
-  else next.delete(path)
-  return next
-}
+/** True for a row that can go back; what already is as it was, or cannot be put back, asks nothing. */
+export const isChoosable = ({ action, putBackAction }: PreviewRow): boolean =>
+  action === 'keep' ? putBackAction !== undefined : action !== 'none' && action !== 'skip'
 
-/** How many files a confirm would change: the planned ones and the conflicts put back by choice. */
-export function filesToChange(preview: Preview, putBack: ReadonlySet<string>): number {
-  return preview.rows.filter(
-    row =>
-      row.action === 'write' ||
-      row.action === 'recreate' ||
-      row.action === 'delete' ||
-      (row.action === 'keep' && putBack.has(row.path)),
-  ).length
+/** True when a confirm would put the row's file back: conflicts only by choice, the others unless chosen otherwise. */
+export const goesBack = (row: PreviewRow, choices: Choices): boolean =>
+  isChoosable(row) && (choices.get(row.path) ?? row.action !== 'keep')
+
+/** How many files a confirm would change. */
+export const filesToChange = (preview: Preview, choices: Choices): number =>
+  preview.rows.filter(row => goesBack(row, choices)).length
+
+/** The choices as the host is asked: conflicts to put back and, where a planned file is to stay, all paths but these. */
+export function selectionOf(preview: Preview, choices: Choices): { readonly putBack: string[]; readonly only?: string[] } {
+  const left = new Set(preview.rows.filter(row => row.action !== 'keep' && isChoosable(row) && !goesBack(row, choices)))
+  const putBack = preview.rows.filter(row => row.action === 'keep' && goesBack(row, choices)).map(row => row.path)
+  return { putBack, ...(left.size === 0 ? {} : { only: preview.rows.filter(row => !left.has(row)).map(row => row.path) }) }
 }
 
 /** Outcomes worth showing: paths that were already as they should be were not touched and count as nothing. */

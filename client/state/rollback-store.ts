@@ -1,11 +1,12 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals'
+import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import { COMMAND, type OpSummary } from '../../src/protocol/requests.ts'
 import { hiddenRows, nothingLeft, type Hidden } from '../../src/surface/hidden.ts'
 import type { Composer } from '../dsh/composer.ts'
 import type { CommandRun, Remote } from '../dsh/remote.ts'
 import type { PageMarker, SessionView, WithdrawnPrompt } from '../dsh/session-view.ts'
-import { idle, nextPhase, type FlowEvent, type Phase, type Problem } from './rollback-flow.ts'
+import { idle, nextPhase, selectionOf, type FlowEvent, type Phase, type Problem } from './rollback-flow.ts'
 
 export interface RollbackStoreDeps {
   readonly sessionId: string
@@ -42,7 +43,10 @@ export interface RollbackStore {
   /** Relative to the workspace when inside it. */
   shownPath(path: string): string
   open(turn: number, opener?: HTMLElement): void
-  choose(path: string, putBack: boolean): void
+  /** Put these files back, or leave them as they are. */
+  choose(paths: readonly string[], isBack: boolean): void
+  /** Conversation and files, or one of them. */
+  setScope(scope: Scope): void
   confirm(): Promise<void>
   retry(): void
   /** Undo from the dialog's result. */
@@ -121,24 +125,30 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
 
   async function preview(turn: number) {
     const request = ++lastRequest
+    send({ kind: 'opened', turn, request })
+    await ask(turn, 'both', request)
+  }
+
+  async function ask(turn: number, scope: Scope, request: number) {
     abort?.abort()
     abort = new AbortController()
-    send({ kind: 'opened', turn, request })
-    const reply = await remote.call('preview', { sessionId, turn }, abort.signal)
+    const reply = await remote.call('preview', { sessionId, turn, scope }, abort.signal)
     if (reply.ok) send({ kind: 'previewed', request, preview: reply.value })
     else refused(request, { kind: 'failure', failure: reply.failure })
   }
 
   async function confirm() {
     const ready = phase.peek()
-    if (ready.kind !== 'ready') return
+    if (ready.kind !== 'ready' || ready.awaited !== undefined) return
+    const { preview: seen } = ready
     const request = ++lastRequest
     send({ kind: 'confirmed', request })
     const planned = await remote.call('plan', {
       sessionId,
       turn: ready.turn,
-      token: ready.preview.token,
-      putBack: [...ready.putBack],
+      scope: seen.scope,
+      token: seen.token,
+      ...selectionOf(seen, ready.choices),
     })
     if (!planned.ok) return refused(request, { kind: 'failure', failure: planned.failure })
     if (planned.value.kind === 'stale') return send({ kind: 'stale', request, preview: planned.value.preview })
@@ -151,7 +161,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (run.kind === 'failed' && op === undefined) return refused(request, { kind: 'failure', failure: run.failure })
     send({ kind: 'applied', request, ...(op === undefined ? {} : { op }) })
     loadOps()
-    await restorePrompt(ready.preview.prompt)
+    if (seen.scope !== 'files') await restorePrompt(seen.prompt)
   }
 
   /** The withdrawn prompt goes into an empty composer only; a draft is the person's and stays. */
@@ -207,7 +217,14 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       opener = from
       void preview(turn)
     },
-    choose: (path, putBack) => send({ kind: 'chosen', path, putBack }),
+    choose: (paths, isBack) => send({ kind: 'chosen', paths, isBack }),
+    setScope(scope) {
+      const ready = phase.peek()
+      if (ready.kind !== 'ready' || scope === (ready.awaited?.scope ?? ready.preview.scope)) return
+      const request = ++lastRequest
+      send({ kind: 'scoped', scope, request })
+      void ask(ready.turn, scope, request)
+    },
     retry() {
       const current = phase.peek()
       if (current.kind === 'failed') void preview(current.turn)

@@ -113,6 +113,81 @@ test('field 8, field 78: conflicts are marked, kept by default, and put back onl
   expect(asked.find(({ endpoint }) => endpoint === 'plan')?.request['putBack']).toEqual(['/w/b.txt'])
 })
 
+const check = (name: string) => act(() => void fireEvent.click(screen.getByRole('checkbox', { name })))
+const planAsked = (asked: readonly { endpoint: string; request: Record<string, unknown> }[]) => asked.findLast(({ endpoint }) => endpoint === 'plan')?.request
+
+test('a file that is taken out of the selection stays as it is, and the button counts it no more', async () => {
+  const { asked } = await openWell(aPreview({ rows: [aRow('a.txt', 'write'), aRow('b.txt', 'write'), aRow('new.txt', 'delete')] }))
+
+  await check('Put back b.txt')
+  await check('Delete new.txt')
+
+  expect(rowOf('b.txt').textContent).toBe('b.txtkeep')
+  expect(screen.getByRole<HTMLInputElement>('checkbox', { name: /^Put back all/ }).indeterminate).toBe(true)
+  expect(screen.getByText('1 of 2')).toBeTruthy()
+  await press('Roll back 2 turns and 1 file')
+  expect(planAsked(asked)).toMatchObject({ putBack: [], only: ['/w/a.txt'] })
+})
+
+test('the box of a group takes all of its files in or out, conflicts by choice too', async () => {
+  const { asked } = await openWell(aPreview({ rows: [aConflict('x.txt'), aConflict('y.txt'), aRow('a.txt', 'write'), aRow('b.txt', 'write')] }))
+
+  await check('Put back all: Changed in the meantime, kept unless you choose otherwise')
+  await check('Put back all: Put back to how they were')
+
+  expect(within(rowOf('x.txt')).getByRole<HTMLInputElement>('radio', { name: 'Put back' }).checked).toBe(true)
+  expect(screen.getByRole<HTMLInputElement>('checkbox', { name: 'Put back a.txt' }).checked).toBe(false)
+  await press('Roll back 2 turns and 2 files')
+  expect(planAsked(asked)).toMatchObject({ putBack: ['/w/x.txt', '/w/y.txt'], only: ['/w/x.txt', '/w/y.txt'] })
+})
+
+test('files alone, or the conversation alone, is one switch away and says what stays', async () => {
+  const files = aPreview({ scope: 'files', token: 'tf' })
+  const talk = aPreview({ scope: 'conversation', token: 'tc', rows: [] })
+  const { asked } = await open({ ...goingWell(files, anOp({ scope: 'files' })), preview: [ok(aPreview()), ok(talk), ok(files)] })
+  const choose = (name: string) => act(async () => { fireEvent.click(screen.getByRole('radio', { name })); await settle() })
+
+  await choose('Conversation only')
+  expect(screen.getByRole('dialog').textContent).toContain('No file is touched.')
+  expect(screen.getByRole('button', { name: 'Roll back 2 turns, leave the files' })).toBeTruthy()
+  await choose('Files only')
+  expect(screen.getByRole('dialog').textContent).toContain('The conversation stays as it is')
+  expect(screen.getByRole('dialog').textContent).not.toContain('third prompt')
+  await press('Put back 2 files')
+
+  expect(asked.filter(({ endpoint }) => endpoint === 'preview').map(({ request }) => request['scope'])).toEqual(['both', 'conversation', 'files'])
+  expect(planAsked(asked)).toMatchObject({ scope: 'files', token: 'tf' })
+  expect(screen.getByRole('dialog').textContent).toContain('The conversation stays as it was.')
+})
+
+test('while another scope is on its way nothing can be confirmed, and with no file to put back neither', async () => {
+  const waiting = later<ReturnType<typeof ok>>()
+  const { lines } = await open({ ...goingWell(aPreview()), preview: [ok(aPreview()), waiting.promise] })
+  await act(() => void fireEvent.click(screen.getByRole('radio', { name: 'Files only' })))
+  const primary = () => screen.getAllByRole('button').at(-1)!
+  expect(primary().getAttribute('aria-disabled')).toBe('true')
+  await act(async () => { fireEvent.click(primary()); await settle() })
+
+  await act(async () => { waiting.resolve(ok(aPreview({ scope: 'files', rows: [aConflict('x.txt')] }))); await settle() })
+
+  expect(primary().textContent).toBe('No file to put back')
+  await act(async () => { fireEvent.click(primary()); await settle() })
+  expect(lines).toEqual([])
+})
+
+test('a long list can be filtered by name, and a group’s box then means the files that are shown', async () => {
+  const rows = Array.from({ length: 30 }, (_, at) => aRow(at < 3 ? `src/keep${at}.ts` : `lib/f${at}.txt`, 'write'))
+  const { asked } = await openWell(aPreview({ rows }))
+
+  await act(() => void fireEvent.input(screen.getByRole('searchbox', { name: 'Filter files by name' }), { target: { value: 'KEEP' } }))
+  expect(screen.getByText('3 files with this name')).toBeTruthy()
+  await check('Put back all: Put back to how they were')
+  await act(() => void fireEvent.input(screen.getByRole('searchbox'), { target: { value: '' } }))
+
+  await press('Roll back 2 turns and 27 files')
+  expect((planAsked(asked)!['only'] as string[]).some(path => path.includes('keep'))).toBe(false)
+})
+
 test('a conflict whose old state is "not there" is called what it is: a deletion', async () => {
   await openWell(aPreview({ rows: [aConflict('mine.txt', { putBackAction: 'delete' })] }))
 

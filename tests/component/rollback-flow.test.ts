@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { filesToChange, idle, nextPhase, type FlowEvent, type Phase } from '../../client/state/rollback-flow.ts'
+import { filesToChange, idle, nextPhase, selectionOf, type FlowEvent, type Phase } from '../../client/state/rollback-flow.ts'
 import { failure } from '../../src/protocol/failure.ts'
 import { aConflict, aPreview, aRow } from './support.ts'
 
@@ -11,7 +11,7 @@ const confirmed: FlowEvent = { kind: 'confirmed', request: 2 }
 const problem: FlowEvent = { kind: 'problem', request: 2, problem: { kind: 'failure', failure: failure('busy') } }
 
 test('goes from the click to a preview with nothing chosen', () => {
-  expect(after(opened, previewed)).toEqual({ kind: 'ready', turn: 2, preview, putBack: new Set() })
+  expect(after(opened, previewed)).toEqual({ kind: 'ready', turn: 2, preview, choices: new Map() })
 })
 
 test('drops a reply that answers an older request', () => {
@@ -36,8 +36,9 @@ test('cannot be closed or opened anew while it is being carried out', () => {
 })
 
 test('counts the files of the plan and the conflicts put back by choice', () => {
-  expect(filesToChange(preview, new Set())).toBe(1)
-  expect(filesToChange(preview, new Set(['/w/c.txt']))).toBe(2)
+  expect(filesToChange(preview, new Map())).toBe(1)
+  expect(filesToChange(preview, new Map([['/w/c.txt', true]]))).toBe(2)
+  expect(filesToChange(preview, new Map([['/w/a.txt', false]]))).toBe(0)
 })
 
 test('field 64: a stale confirm shows the new preview, marks what is different and keeps the choices that still hold', () => {
@@ -46,8 +47,7 @@ test('field 64: a stale confirm shows the new preview, marks what is different a
   const phase = after(
     opened,
     previewed,
-    { kind: 'chosen', path: '/w/c.txt', putBack: true },
-    { kind: 'chosen', path: '/w/d.txt', putBack: true },
+    { kind: 'chosen', paths: ['/w/c.txt', '/w/d.txt'], isBack: true },
     confirmed,
     { kind: 'stale', request: 2, preview: now },
   )
@@ -56,7 +56,7 @@ test('field 64: a stale confirm shows the new preview, marks what is different a
     kind: 'ready',
     turn: 2,
     preview: now,
-    putBack: new Set(['/w/c.txt']),
+    choices: new Map([['/w/c.txt', true]]),
     changed: new Set(['/w/a.txt', '/w/d.txt']),
   })
 })
@@ -64,4 +64,30 @@ test('field 64: a stale confirm shows the new preview, marks what is different a
 test('a problem ends in a state that names it, and only for the request it answers', () => {
   expect(after(opened, previewed, confirmed, problem)).toMatchObject({ kind: 'failed', turn: 2 })
   expect(after(opened, previewed, { kind: 'confirmed', request: 3 }, problem)).toMatchObject({ kind: 'applying' })
+})
+
+test('asks the host for all paths but those that are to stay, and for the conflicts to put back', () => {
+  const rows = [aRow('a.txt', 'write'), aRow('b.txt', 'delete'), aConflict('c.txt'), aRow('same.txt', 'none'), aRow('big.bin', 'skip', { skip: 'too-large' })]
+  const some = aPreview({ rows })
+
+  expect(selectionOf(some, new Map())).toEqual({ putBack: [] })
+  expect(selectionOf(some, new Map([['/w/c.txt', true]]))).toEqual({ putBack: ['/w/c.txt'] })
+  expect(selectionOf(some, new Map([['/w/b.txt', false], ['/w/c.txt', true]]))).toEqual({
+    putBack: ['/w/c.txt'], only: ['/w/a.txt', '/w/c.txt', '/w/same.txt', '/w/big.bin'],
+  })
+  // A choice that is no question any more counts for nothing.
+  expect(selectionOf(some, new Map([['/w/same.txt', false], ['/w/gone.txt', false]]))).toEqual({ putBack: [] })
+})
+
+test('another scope keeps the choices, waits for its own preview, and cannot be confirmed before', () => {
+  const chosen: FlowEvent = { kind: 'chosen', paths: ['/w/c.txt'], isBack: true }
+  const waiting = after(opened, previewed, chosen, { kind: 'scoped', scope: 'files', request: 5 })
+  expect(nextPhase(waiting, { ...confirmed, request: 6 })).toBe(waiting)
+  expect(nextPhase(waiting, { kind: 'previewed', request: 4, preview: aPreview({ scope: 'conversation' }) })).toBe(waiting)
+
+  const files = aPreview({ scope: 'files', token: 't2' })
+  expect(nextPhase(waiting, { kind: 'previewed', request: 5, preview: files })).toEqual({
+    kind: 'ready', turn: 2, preview: files, choices: new Map([['/w/c.txt', true]]),
+  })
+  expect(nextPhase(waiting, { kind: 'problem', request: 5, problem: { kind: 'failure', failure: failure('busy') } })).toMatchObject({ kind: 'failed' })
 })

@@ -22,15 +22,16 @@ test('carries out exactly the plan the host made from the shown preview', async 
   const store = aStore({ remote })
   store.open(2)
   await settle()
-  store.choose('/w/c.txt', true)
-  store.choose('/w/d.txt', true)
-  store.choose('/w/d.txt', false)
+  store.choose(['/w/c.txt'], true)
+  store.choose(['/w/d.txt'], true)
+  store.choose(['/w/d.txt'], false)
 
   await store.confirm()
 
   expect(asked.find(({ endpoint }) => endpoint === 'plan')?.request).toEqual({
     sessionId: 'session-1',
     turn: 2,
+    scope: 'both',
     token: 't1',
     putBack: ['/w/c.txt'],
   })
