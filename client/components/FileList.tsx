@@ -84,7 +84,7 @@ function FileGroup({ group, rows, choices, changed, t, onChoose }: FileGroupProp
   return (
     <section class={css.group}>
       <div class={css.head}>
-        {asked.length > 0 && (
+        {asked.length > 1 && (
           <input
             type="checkbox"
             class={css.check}
