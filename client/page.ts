@@ -19,7 +19,7 @@ export interface Page {
   readonly active: ReadonlySignal<RollbackStore | undefined>
   /** The session's store, made when its first seat is drawn; undefined while the session is not open. */
   storeOf(sessionId: string | undefined): RollbackStore | undefined
-  open(store: RollbackStore, turn: number, opener: HTMLElement): void
+  open(store: RollbackStore, turn: number, opener?: HTMLElement): void
   isOurCommand(name: unknown): boolean
   /** Tells the host half the page's language, so that commands answer in it. */
   greet(): void

@@ -1,5 +1,6 @@
-import { COMMAND, FALLBACK_COMMAND } from '../src/protocol/requests.ts'
+import { COMMAND, FALLBACK_COMMAND, type TurnRow } from '../src/protocol/requests.ts'
 import { MARKER_ROW, TURN_ROW } from '../src/surface/hidden.ts'
+import { decorateCommand } from './dsh/command-popup.ts'
 import type { ClientContext } from './dsh/context.ts'
 import {
   markerDefinition, registerRow, tailHasActions, turnDefinition, type TailTurn, type TurnRowData,
@@ -10,7 +11,9 @@ import type { Health } from './health.ts'
 import { CommandRow, type CommandNode } from './islands/CommandRow.tsx'
 import { MarkerBar } from './islands/MarkerBar.tsx'
 import { TurnActions } from './islands/TurnActions.tsx'
+import { translateFailure } from '../locales/translate.ts'
 import type { Page } from './page.ts'
+import { turnOptions, whyUnavailable } from './state/turn-options.ts'
 
 /** Every session slot hands its session's id to the component (ui-slots, standard props). */
 interface SessionSlot {
@@ -85,5 +88,36 @@ export function joinCommandRows({ ctx, react, health, page }: Wiring): void {
   for (const key of [COMMAND, FALLBACK_COMMAND]) {
     joinSlot(ctx, health, { name: 'conversation.chat.commandview', key },
       islandSeat(react, 'command', CommandRow, toProps))
+  }
+}
+
+/** The list of turns that the bare command opens, under both of its names. */
+export function joinPicker({ ctx, health, page }: Pick<Wiring, 'ctx' | 'health' | 'page'>): void {
+  /** The rows the open list was made of, by session. */
+  const listed = new Map<string, readonly TurnRow[]>()
+  for (const name of [COMMAND, FALLBACK_COMMAND]) {
+    decorateCommand(ctx, health, {
+      name,
+      isOffered: sessionId => page.isOurCommand(name) && page.storeOf(sessionId)?.offered.peek() === true,
+      async options(sessionId, signal) {
+        const t = page.t.peek()
+        const turns = await page.storeOf(sessionId)?.turns(signal)
+        if (turns === undefined) return []
+        if (!turns.ok) {
+          const { text, remedy } = translateFailure(t.locale, turns.failure)
+          throw new Error(`${text} ${remedy}`)
+        }
+        listed.set(sessionId, turns.value)
+        return turnOptions(turns.value, t, Date.now())
+      },
+      choose({ id }, sessionId) {
+        const store = page.storeOf(sessionId)
+        const row = listed.get(sessionId)?.find(({ startSeq }) => String(startSeq) === id)
+        if (store === undefined || row === undefined) return
+        const why = whyUnavailable(row, page.t.peek())
+        if (why !== undefined) throw new Error(why)
+        page.open(store, row.turn)
+      },
+    })
   }
 }

@@ -1,7 +1,8 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals'
 import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
-import { COMMAND, type OpSummary } from '../../src/protocol/requests.ts'
+import { COMMAND, type OpSummary, type TurnRow } from '../../src/protocol/requests.ts'
+import { ok, type Result } from '../../src/result.ts'
 import { hiddenRows, nothingLeft, type Hidden } from '../../src/surface/hidden.ts'
 import type { Composer } from '../dsh/composer.ts'
 import type { CommandRun, Remote } from '../dsh/remote.ts'
@@ -36,10 +37,14 @@ export interface RollbackStore {
   readonly empty: ReadonlySignal<boolean>
   /** Rollbacks and undos, as far as they were asked for. */
   readonly ops: ReadonlySignal<readonly OpSummary[]>
+  /** What each turn changed, by number. As far as asked for, and as it was then. */
+  readonly facts: ReadonlySignal<ReadonlyMap<number, TurnRow>>
   /** A withdrawn prompt that did not go into the composer because of a draft there. */
   readonly waitingPrompt: ReadonlySignal<string | undefined>
   readonly barUndo: ReadonlySignal<'idle' | 'running'>
   turnOfMessage(messageId: string): number | undefined
+  /** All turns as the host knows them, also those that are not loaded in the chat. */
+  turns(signal: AbortSignal): Promise<Result<readonly TurnRow[], Failure>>
   /** Relative to the workspace when inside it. */
   shownPath(path: string): string
   open(turn: number, opener?: HTMLElement): void
@@ -60,6 +65,8 @@ export interface RollbackStore {
   /** Once the dialog is gone: back to the button it was opened from, or to the composer after a rollback. */
   returnFocus(): void
   loadOps(): void
+  /** Asks for `facts` unless they are known and no turn has ended since. */
+  wantFacts(): void
   dispose(): void
 }
 
@@ -75,6 +82,8 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const hidden = signal<Hidden>(nothingHidden)
   const empty = signal(false)
   const ops = signal<readonly OpSummary[]>([])
+  const facts = signal<ReadonlyMap<number, TurnRow>>(new Map())
+  let areFactsFresh = false
   const waitingPrompt = signal<string | undefined>(undefined)
   const barUndo = signal<'idle' | 'running'>('idle')
   let lastRequest = 0
@@ -95,6 +104,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const look = () =>
     batch(() => {
       running.value = view.isRunning()
+      if (running.value) areFactsFresh = false
       offered.value = view.isOffered()
       const order = view.order()
       const found = view.markers()
@@ -118,8 +128,14 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
 
   function loadOps() {
     opsAsked = true
+    areFactsFresh = true
     void remote.call('timeline', { sessionId }).then(reply => {
-      if (reply.ok) ops.value = reply.value.ops
+      if (!reply.ok) {
+        areFactsFresh = false
+        return
+      }
+      ops.value = reply.value.ops
+      facts.value = new Map(reply.value.turns.map(row => [row.turn, row]))
     })
   }
 
@@ -204,11 +220,19 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     hidden,
     empty,
     ops,
+    facts,
     waitingPrompt,
     barUndo,
     loadOps,
+    wantFacts() {
+      if (!areFactsFresh && !running.peek()) loadOps()
+    },
     confirm,
     turnOfMessage: messageId => view.turnOfMessage(messageId),
+    async turns(signal) {
+      const reply = await remote.call('timeline', { sessionId }, signal)
+      return reply.ok ? ok(reply.value.turns) : reply
+    },
     shownPath(path) {
       const folder = deps.workspace()
       return folder !== undefined && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path

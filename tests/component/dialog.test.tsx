@@ -6,7 +6,7 @@ import { RollbackPanel } from '../../client/islands/RollbackPanel.tsx'
 import { TurnActions } from '../../client/islands/TurnActions.tsx'
 import type { RollbackStore } from '../../client/state/rollback-store.ts'
 import { failure } from '../../src/protocol/failure.ts'
-import type { GitMove, OpSummary, Preview } from '../../src/protocol/requests.ts'
+import type { GitMove, OpSummary, Preview, TurnRow } from '../../src/protocol/requests.ts'
 import { fail, ok } from '../../src/result.ts'
 import {
   aConflict,
@@ -585,13 +585,14 @@ test('speaks Chinese where the page does', async () => {
   expect(screen.getByRole('button', { name: '回退 2 轮和 2 个文件' })).toBeTruthy()
 })
 
-function button(view = fakeView()) {
+function button(view = fakeView(), script: Parameters<typeof scriptedRemote>[0] = {}) {
   const opened: number[] = []
-  const store = aStore({ remote: scriptedRemote().remote, view: view.view })
+  const { remote, asked } = scriptedRemote(script)
+  const store = aStore({ remote, view: view.view })
   render(
     <TurnActions store={store} t={en} at={{ messageId: 'message-2' }} open={(_store, turn) => opened.push(turn)} />,
   )
-  return { view, opened }
+  return { view, opened, asked }
 }
 
 test('the button names its turn and opens it', async () => {
@@ -600,6 +601,38 @@ test('the button names its turn and opens it', async () => {
   await press('Roll back to before turn 2')
 
   expect(opened).toEqual([2])
+})
+
+const aTurn = (more: Partial<TurnRow> = {}): TurnRow =>
+  ({ turn: 2, startSeq: 20, title: 'second', images: 0, atMs: 0, state: 'available', files: 3, commands: 0, gaps: [], ...more })
+const pointAt = (node: HTMLElement) => act(async () => { fireEvent.pointerEnter(node); await settle() })
+
+test('pointed at, the button says what its turn changed; it asks once, and again when a turn has ended', async () => {
+  const { view, asked } = button(fakeView(), { timeline: [ok({ turns: [aTurn()], ops: [] }), ok({ turns: [aTurn({ files: 1 })], ops: [] })] })
+  const node = screen.getByRole('button', { name: 'Roll back to before turn 2' })
+  expect(asked).toEqual([])
+
+  await pointAt(node)
+  await pointAt(node)
+  expect(node.title).toBe('Roll back to before turn 2 · 3 files')
+  expect(asked).toHaveLength(1)
+
+  await act(() => view.publish({ running: true }))
+  await act(() => view.publish({ running: false }))
+  await pointAt(node)
+  expect(node.title).toBe('Roll back to before turn 2 · 1 file')
+})
+
+test('a turn that cannot be reached any more says so in place of opening', async () => {
+  const { opened } = button(fakeView(), { timeline: [ok({ turns: [aTurn({ state: 'compacted' })], ops: [] })] })
+  const node = screen.getByRole('button')
+  await pointAt(node)
+
+  await press('Roll back to before turn 2')
+
+  expect(node.getAttribute('aria-disabled')).toBe('true')
+  expect(node.title).toContain('folded into a summary')
+  expect(opened).toEqual([])
 })
 
 test('field 44: while a turn runs the button says why it does nothing, and works again after', async () => {

@@ -33,6 +33,16 @@ type Entry = {
   readonly component: ComponentType<object>
 }
 
+export interface Decoration {
+  readonly name: string
+  available(session: { readonly sessionId: string }): boolean
+  readonly ui: {
+    readonly kind: string
+    options(session: { readonly sessionId: string }, signal: AbortSignal): Promise<readonly { id: string; label: string; detail?: string }[]>
+    onSelect(option: { id: string; label: string }, session: { readonly sessionId: string }): void
+  }
+}
+
 export interface FakePageOptions {
   /** `old`: 0.1.0 and 0.1.1; `new`: chat apart from the session, list-form turn tail, other registry. */
   readonly generation?: 'old' | 'new'
@@ -93,7 +103,16 @@ export function fakePage(options: FakePageOptions = {}) {
           return () => stops.forEach(stop => stop())
         },
       }
+  const decorations = new Map<string, Decoration>()
+  const commandUi = {
+    decorate(decoration: Decoration) {
+      if (decorations.has(decoration.name)) throw new Error(`ui-commands: duplicate decoration for /${decoration.name}`)
+      decorations.set(decoration.name, decoration)
+      return () => void decorations.delete(decoration.name)
+    },
+  }
   const services: Record<string, unknown> = {
+    commandUi,
     connection: { rpc: { call: options.rpc ?? (() => Promise.reject(new Error('transport failure: HTTP 404'))) } },
     'remote.commands': { execute: options.execute ?? (async () => ({ ok: true })) },
     conversation,
@@ -140,6 +159,7 @@ export function fakePage(options: FakePageOptions = {}) {
     ctx,
     entries,
     definitions,
+    decorations,
     chat,
     session,
     projection,
