@@ -59,7 +59,7 @@ export default defineConfig({
     emptyOutDir: false,
     cssCodeSplit: false,
     target: 'es2022',
-    minify: false,
+    minify: true,
     sourcemap: false,
     rolldownOptions: { external: served, output: { exports: 'named', codeSplitting: false } },
   },
