@@ -227,6 +227,8 @@ export const uiEn = {
   'bar.gap.job-running.one': '1 background command not covered',
   'bar.gap.job-running.other': '{count} background commands not covered',
   'bar.details': 'Details',
+  'bar.show': 'Show',
+  'bar.hide': 'Hide again',
   'bar.undo': 'Undo files',
   'bar.undo.running': 'Undoing…',
 

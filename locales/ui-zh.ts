@@ -229,6 +229,8 @@ export const uiZh = {
   'bar.gap.job-running.one': '1 条后台命令未覆盖',
   'bar.gap.job-running.other': '{count} 条后台命令未覆盖',
   'bar.details': '详情',
+  'bar.show': '显示',
+  'bar.hide': '重新隐藏',
   'bar.undo': '撤销文件改动',
   'bar.undo.running': '正在撤销…',
 

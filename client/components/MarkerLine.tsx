@@ -11,7 +11,7 @@ export interface MarkerLineProps {
   readonly hero?: { readonly title: string; readonly body: string } | undefined
   /** What can be opened below the bar. */
   readonly details?: { readonly label: string; readonly content: ComponentChildren } | undefined
-  readonly actions: readonly { readonly label: string; readonly busy: boolean; run(): void }[]
+  readonly actions: readonly { readonly label: string; readonly busy: boolean; readonly pressed?: boolean; run(): void }[]
 }
 
 /** The slim bar that stands where turns were rolled back. */
@@ -39,8 +39,8 @@ export function MarkerLine({ sessionId, text, hero, details, actions }: MarkerLi
               {details.label}
             </button>
           )}
-          {actions.map(({ label, busy, run }) => (
-            <button key={label} type="button" class={css.action} aria-disabled={busy} onClick={busy ? undefined : run}>
+          {actions.map(({ label, busy, pressed, run }, at) => (
+            <button key={at} type="button" class={css.action} aria-disabled={busy} aria-expanded={pressed} onClick={busy ? undefined : run}>
               {label}
             </button>
           ))}

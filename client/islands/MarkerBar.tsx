@@ -50,6 +50,12 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
             }
       }
       actions={[
+        {
+          label: t(store.shown.value.has(marker.seq) ? 'bar.hide' : 'bar.show'),
+          busy: false,
+          pressed: store.shown.value.has(marker.seq),
+          run: () => store.toggleShown(marker.seq),
+        },
         ...(waiting ? [{ label: t('prompt.insert'), busy: false, run: store.insertPrompt }] : []),
         ...(undoable
           ? [

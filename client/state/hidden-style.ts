@@ -6,16 +6,20 @@ import type { Hidden } from '../../src/surface/hidden.ts'
  * (`data-turnback-session`). Rows carry `data-chat-flow-key` in every host generation and
  * `data-chat-node-key` where one node is split into parts; grouped process rows only have their turn.
  */
-export function hiddenCss(sessionId: string, hidden: Hidden): string {
-  if (hidden.keys.length === 0 && hidden.turns.length === 0) return ''
+export function hiddenCss(sessionId: string, { dimmed, ...hidden }: Hidden): string {
   const flow = `[data-chat-flow]:has([data-turnback-session=${quoted(sessionId)}])`
+  return [ruleFor(flow, hidden, 'display: none'), ...(dimmed === undefined ? [] : [ruleFor(flow, dimmed, 'opacity: 0.5')])]
+    .filter(rule => rule !== '').join('\n')
+}
+
+function ruleFor(flow: string, { keys, turns }: Pick<Hidden, 'keys' | 'turns'>, style: string): string {
   const rows = [
-    ...hidden.keys.flatMap(key => [`[data-chat-flow-key=${quoted(key)}]`, `[data-chat-node-key=${quoted(key)}]`]),
-    ...hidden.turns.map(turn => `[data-chat-group-key][data-chat-turn="${turn}"]`),
+    ...keys.flatMap(key => [`[data-chat-flow-key=${quoted(key)}]`, `[data-chat-node-key=${quoted(key)}]`]),
+    ...turns.map(turn => `[data-chat-group-key][data-chat-turn="${turn}"]`),
   ]
   // One selector per row, not one `:is()` list: browsers sort selectors by their last attribute, and
   // a list would be tried on every element of the page.
-  return `${rows.map(row => `${flow} ${row}`).join(',\n')} { display: none }`
+  return rows.length === 0 ? '' : `${rows.map(row => `${flow} ${row}`).join(',\n')} { ${style} }`
 }
 
 /** A CSS string: JSON's escapes would be read differently, so only what CSS knows is escaped. */

@@ -33,6 +33,8 @@ export interface RollbackStore {
   readonly offered: ReadonlySignal<boolean>
   readonly markers: ReadonlySignal<readonly PageMarker[]>
   readonly hidden: ReadonlySignal<Hidden>
+  /** Markers whose withdrawn rows are shown, dimmed, until the page is left. */
+  readonly shown: ReadonlySignal<ReadonlySet<number>>
   /** No row of the conversation is left to see. */
   readonly empty: ReadonlySignal<boolean>
   /** Rollbacks and undos, as far as they were asked for. */
@@ -65,6 +67,7 @@ export interface RollbackStore {
   /** Once the dialog is gone: back to the button it was opened from, or to the composer after a rollback. */
   returnFocus(): void
   loadOps(): void
+  toggleShown(markerSeq: number): void
   /** Asks for `facts` unless they are known and no turn has ended since. */
   wantFacts(): void
   dispose(): void
@@ -80,6 +83,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const offered = signal(view.isOffered())
   const markers = signal<readonly PageMarker[]>([])
   const hidden = signal<Hidden>(nothingHidden)
+  const shown = signal<ReadonlySet<number>>(new Set())
   const empty = signal(false)
   const ops = signal<readonly OpSummary[]>([])
   const facts = signal<ReadonlyMap<number, TurnRow>>(new Map())
@@ -101,7 +105,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   // moved, a marker came, or a run of our command has not answered yet.
   let seenOrder: readonly string[] = []
   let unanswered = 0
-  const look = () =>
+  const look = (isForced = false) =>
     batch(() => {
       running.value = view.isRunning()
       if (running.value) areFactsFresh = false
@@ -109,14 +113,14 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       const order = view.order()
       const found = view.markers()
       const newMarkers = !sameMarkers(found, markers.peek())
-      if (!newMarkers && unanswered === 0 && sameOrder(order, seenOrder)) return
+      if (!isForced && !newMarkers && unanswered === 0 && sameOrder(order, seenOrder)) return
       seenOrder = order
       if (newMarkers) markers.value = found
       const rows = view.rows(ourCommands(deps.command()))
       const open = rows.filter(row => row.command?.answered === false).length
       const answered = open < unanswered
       unanswered = open
-      const next = hiddenRows(rows, found)
+      const next = hiddenRows(rows, found, shown.peek())
       if (!sameHidden(next, hidden.peek())) hidden.value = next
       empty.value = found.length > 0 && !view.hasMore() && nothingLeft(rows, next)
       // The marker comes before the host has noted the op as done; the command's answer comes after.
@@ -124,7 +128,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       promptOfAwaited()
     })
   look()
-  const unsubscribe = view.subscribe(look)
+  const unsubscribe = view.subscribe(() => look())
 
   function loadOps() {
     opsAsked = true
@@ -218,12 +222,19 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     offered,
     markers,
     hidden,
+    shown,
     empty,
     ops,
     facts,
     waitingPrompt,
     barUndo,
     loadOps,
+    toggleShown(seq) {
+      const next = new Set(shown.peek())
+      if (!next.delete(seq)) next.add(seq)
+      shown.value = next
+      look(true)
+    },
     wantFacts() {
       if (!areFactsFresh && !running.peek()) loadOps()
     },
@@ -318,4 +329,6 @@ const sameOrder = (a: readonly string[], b: readonly string[]) =>
 const sameMarkers = (a: readonly PageMarker[], b: readonly PageMarker[]) =>
   a.length === b.length && a.every((marker, i) => marker.seq === b[i]!.seq)
 const sameHidden = (a: Hidden, b: Hidden) =>
+  sameRows(a, b) && (a.dimmed === b.dimmed || (a.dimmed !== undefined && b.dimmed !== undefined && sameRows(a.dimmed, b.dimmed)))
+const sameRows = (a: Pick<Hidden, 'keys' | 'turns'>, b: Pick<Hidden, 'keys' | 'turns'>) =>
   sameOrder(a.keys, b.keys) && a.turns.length === b.turns.length && a.turns.every((turn, i) => turn === b.turns[i])

@@ -20,6 +20,8 @@ export interface MarkerSpan {
 export interface Hidden {
   readonly keys: readonly string[]
   readonly turns: readonly number[]
+  /** Withdrawn as well, but somebody wants to read them: keys and turns as above. */
+  readonly dimmed?: { readonly keys: readonly string[]; readonly turns: readonly number[] }
 }
 
 /** Kinds of rows that are ours; they do not count as conversation. */
@@ -33,10 +35,20 @@ const BACKGROUND_ROWS: ReadonlySet<string> = new Set([MARKER_ROW, TURN_ROW, 'sys
  * row at the edge of the loaded window has no turn, a command row never has one) and by turn (a row
  * that arrives after the marker but belongs to a withdrawn turn). A later marker whose span holds an
  * earlier marker hides its row as well. Our own command's row goes when a marker says the same.
+ *
+ * `shown`: markers whose rows somebody wants to read. What another marker withdrew too stays hidden.
  */
-export function hiddenRows(rows: readonly ChatRow[], markers: readonly MarkerSpan[]): Hidden {
+export function hiddenRows(rows: readonly ChatRow[], markers: readonly MarkerSpan[], shown: ReadonlySet<Seq> = new Set()): Hidden {
+  const all = withdrawnRows(rows, markers, markers)
+  if (!markers.some(({ seq }) => shown.has(seq))) return all
+  const hidden = withdrawnRows(rows, markers.filter(({ seq }) => !shown.has(seq)), markers)
+  const [keys, turns] = [new Set(hidden.keys), new Set(hidden.turns)]
+  return { ...hidden, dimmed: { keys: all.keys.filter(key => !keys.has(key)), turns: all.turns.filter(turn => !turns.has(turn)) } }
+}
+
+function withdrawnRows(rows: readonly ChatRow[], markers: readonly MarkerSpan[], said: readonly MarkerSpan[]): Hidden {
   const spans = markers.map(marker => withLastTurn(marker, rows))
-  const markerSeqs = new Set(markers.map(marker => marker.seq))
+  const markerSeqs = new Set(said.map(marker => marker.seq))
   const keys: string[] = []
   const turns = new Set<number>()
   for (const span of spans) for (let turn = span.turn; turn <= span.lastTurn; turn++) turns.add(turn)

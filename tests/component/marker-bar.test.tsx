@@ -69,14 +69,28 @@ test('counts only the turns it took away itself, and names what nobody can vouch
 test('once undone it neither lists what had been done nor speaks of commands', async () => {
   await bar([anOp({ undone: true, gaps: [{ reason: 'command', count: 1, names: ['npm test'] }] })])
 
-  expect(screen.getByRole('note').textContent).toBe('2 turns rolled back · file changes undone')
+  expect(screen.getByRole('note').textContent).toBe('2 turns rolled back · file changes undoneShow')
 })
 
 test('without details it still says where the conversation was cut', async () => {
   await bar([])
 
-  expect(screen.getByRole('note').textContent).toBe('Rolled back to before turn 2')
-  expect(screen.queryByRole('button')).toBeNull()
+  expect(screen.getByRole('note').textContent).toBe('Rolled back to before turn 2Show')
+  expect(screen.queryByRole('button', { name: 'Details' })).toBeNull()
+})
+
+test('the withdrawn turns can be read again, dimmed, and hidden once more', async () => {
+  const rows = [{ key: 'p2', kind: 'user', anchorSeq: marker.startSeq + 1, turn: 2 }]
+  const { store } = await bar([anOp()], { rows })
+  expect(hiddenCss('session-1', store.hidden.value)).toContain('"p2"] { display: none }')
+
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Show' })))
+  expect(screen.getByRole('button', { name: 'Hide again' }).getAttribute('aria-expanded')).toBe('true')
+  expect(hiddenCss('session-1', store.hidden.value)).not.toContain('display: none')
+  expect(hiddenCss('session-1', store.hidden.value)).toContain('"p2"] { opacity: 0.5 }')
+
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Hide again' })))
+  expect(hiddenCss('session-1', store.hidden.value)).toContain('display: none')
 })
 
 test('undo runs the undo command once', async () => {

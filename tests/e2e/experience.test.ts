@@ -92,6 +92,17 @@ describe('choices', () => {
     expect(world.pageErrors).toEqual([])
   })
 
+  test('withdrawn turns can be read again where they were, dimmed, and their button leads nowhere', async () => {
+    const words = world.page.getByText('Again. [scenario:t2]', { exact: true }).last()
+    expect(await words.isVisible()).toBe(false)
+    await world.page.getByRole('button', { name: 'Show', exact: true }).last().click()
+    await words.waitFor()
+    await ui.screenshot(world.page, 'shown')
+    expect(await world.page.getByRole('button', { name: 'Roll back to before turn 4', exact: true }).getAttribute('aria-disabled')).toBe('true')
+    await world.page.getByRole('button', { name: 'Hide again' }).click()
+    await words.waitFor({ state: 'hidden' })
+  })
+
   test('the bare command opens the list of turns, worked by keys alone, and a choice opens the dialog', async () => {
     await ui.runCommand(world.page, '/rollback')
     const list = world.page.getByRole('listbox').last()

@@ -103,3 +103,15 @@ test('nothing is left when only our own rows are to be seen', () => {
   expect(nothingLeft(rows, all)).toBe(true)
   expect(nothingLeft(rows, some)).toBe(false)
 })
+
+test('of a marker whose rows are shown, what another one withdrew too stays hidden, and so does the command that says the same', () => {
+  const command = row('command', 39, { command: { answered: true, sourceEventSeq: 40 } })
+  const rows = [...turns, command, marker(40), row('prompt4', 52, { turn: 4 }), marker(60)]
+  const markers = [{ seq: 40, startSeq: 20, turn: 2 }, { seq: 60, startSeq: 10, turn: 1 }]
+
+  const { keys, dimmed } = hiddenRows(rows, markers, new Set([60]))
+
+  expect(keys).toEqual(['prompt2', 'answer2', 'tail2', 'prompt3', 'answer3', 'tail3', 'command'])
+  expect(dimmed).toEqual({ keys: ['prompt1', 'answer1', 'tail1', 'marker40', 'prompt4'], turns: [1, 4] })
+  expect(hiddenRows(rows, markers, new Set([99]))).toEqual(hiddenRows(rows, markers))
+})
