@@ -191,6 +191,10 @@ export const uiEn = {
   'prompt.restored': 'The withdrawn prompt is back in the composer.',
   'prompt.kept-draft': 'Your unsent draft was kept. The withdrawn prompt can be added after it.',
   'prompt.insert': 'Insert withdrawn prompt',
+  'prompt.swap': 'Use it in place of the draft',
+  'prompt.swapped': 'The withdrawn prompt is in the composer. Your draft is kept and can be brought back.',
+  'prompt.swap-back': 'Change back',
+  'prompt.insert.draft': 'Insert draft',
   'prompt.images.one': '1 picture of the withdrawn prompt could not be put back in the composer.',
   'prompt.images.other': '{count} pictures of the withdrawn prompt could not be put back in the composer.',
 

@@ -193,6 +193,10 @@ export const uiZh = {
   'prompt.restored': '撤回的提示已放回输入框。',
   'prompt.kept-draft': '你尚未发送的草稿已保留，可以把撤回的提示加在后面。',
   'prompt.insert': '插入撤回的提示',
+  'prompt.swap': '用它替换草稿',
+  'prompt.swapped': '被撤回的提示已在输入框中，你的草稿已保留，可以恢复。',
+  'prompt.swap-back': '换回来',
+  'prompt.insert.draft': '插入草稿',
   'prompt.images.one': '撤回的提示中有 1 张图片未能放回输入框。',
   'prompt.images.other': '撤回的提示中有 {count} 张图片未能放回输入框。',
 

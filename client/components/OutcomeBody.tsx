@@ -17,11 +17,13 @@ export interface OutcomeBodyProps {
   readonly prompt: PromptPhase
   readonly lostImages: number
   readonly t: Translator
+  readonly isDraftWaiting: boolean
   onInsertPrompt(): void
+  onSwapPrompt(): void
 }
 
 /** What happened: counts first, then each file. What failed is said before what worked. */
-export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsertPrompt }: OutcomeBodyProps) {
+export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, isDraftWaiting, onInsertPrompt, onSwapPrompt }: OutcomeBodyProps) {
   // What an undo has reversed is no longer so; its own words say what became of each file.
   const outcomes = op === undefined || undo.kind === 'done' ? [] : changedOutcomes(op)
   const names = new Map(preview.rows.map(row => [row.path, row.shown]))
@@ -46,10 +48,15 @@ export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, onInsert
       )}
       {prompt === 'beside-draft' && (
         <p class={css.offer}>
-          <span>{t('prompt.kept-draft')}</span>
-          <button type="button" class={css.small} onClick={onInsertPrompt}>
-            {t('prompt.insert')}
-          </button>
+          <span>{t(isDraftWaiting ? 'prompt.swapped' : 'prompt.kept-draft')}</span>
+          <span class={css.choices}>
+            <button type="button" class={css.small} onClick={onSwapPrompt}>
+              {t(isDraftWaiting ? 'prompt.swap-back' : 'prompt.swap')}
+            </button>
+            <button type="button" class={css.small} onClick={onInsertPrompt}>
+              {t(isDraftWaiting ? 'prompt.insert.draft' : 'prompt.insert')}
+            </button>
+          </span>
         </p>
       )}
       <Gaps gaps={gapsBeside(preview.gaps, listed)} t={t} />

@@ -21,6 +21,9 @@ export interface RollbackDialogProps {
   onRetry(): void
   onUndo(): void
   onInsertPrompt(): void
+  onSwapPrompt(): void
+  /** The draft and the withdrawn prompt have changed places. */
+  readonly isDraftWaiting: boolean
 }
 
 const TITLE_ID = 'turnback-dialog-title'
@@ -74,7 +77,7 @@ export function RollbackDialog(props: RollbackDialogProps) {
   )
 }
 
-function Body({ phase, t, onChoose, onScope, onInsertPrompt }: RollbackDialogProps) {
+function Body({ phase, t, isDraftWaiting, onChoose, onScope, onInsertPrompt, onSwapPrompt }: RollbackDialogProps) {
   switch (phase.kind) {
     case 'loading':
       return <p class={css.waiting}>{t('dialog.loading')}</p>
@@ -111,7 +114,9 @@ function Body({ phase, t, onChoose, onScope, onInsertPrompt }: RollbackDialogPro
           prompt={phase.prompt}
           lostImages={phase.lostImages}
           t={t}
+          isDraftWaiting={isDraftWaiting}
           onInsertPrompt={onInsertPrompt}
+          onSwapPrompt={onSwapPrompt}
         />
       )
   }

@@ -56,7 +56,7 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
           pressed: store.shown.value.has(marker.seq),
           run: () => store.toggleShown(marker.seq),
         },
-        ...(waiting ? [{ label: t('prompt.insert'), busy: false, run: store.insertPrompt }] : []),
+        ...(waiting ? [{ label: t(store.isDraftWaiting.value ? 'prompt.insert.draft' : 'prompt.insert'), busy: false, run: store.insertPrompt }] : []),
         ...(undoable
           ? [
               {

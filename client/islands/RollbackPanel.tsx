@@ -26,6 +26,8 @@ export function RollbackPanel({ active, t }: RollbackPanelProps) {
       onRetry={store.retry}
       onUndo={() => void store.undo()}
       onInsertPrompt={store.insertPrompt}
+      onSwapPrompt={store.swapPrompt}
+      isDraftWaiting={store.isDraftWaiting.value}
     />
   )
 }

@@ -43,6 +43,8 @@ export interface RollbackStore {
   readonly facts: ReadonlySignal<ReadonlyMap<number, TurnRow>>
   /** A withdrawn prompt that did not go into the composer because of a draft there. */
   readonly waitingPrompt: ReadonlySignal<string | undefined>
+  /** After a swap it is the person's own draft that waits. */
+  readonly isDraftWaiting: ReadonlySignal<boolean>
   readonly barUndo: ReadonlySignal<'idle' | 'running'>
   turnOfMessage(messageId: string): number | undefined
   /** All turns as the host knows them, also those that are not loaded in the chat. */
@@ -61,6 +63,8 @@ export interface RollbackStore {
   /** Undo from a marker's bar; the command's row says what happened. */
   undoFromBar(): Promise<void>
   insertPrompt(): void
+  /** The withdrawn prompt takes the draft's place; the draft is what can be brought back then, by the same way. */
+  swapPrompt(): void
   /** A typed command rolled back: its marker is the event `markerSeq`, which may still be on its way. */
   rolledBackByCommand(markerSeq: number): void
   close(): void
@@ -89,6 +93,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const facts = signal<ReadonlyMap<number, TurnRow>>(new Map())
   let areFactsFresh = false
   const waitingPrompt = signal<string | undefined>(undefined)
+  const isDraftWaiting = signal(false)
   const barUndo = signal<'idle' | 'running'>('idle')
   let lastRequest = 0
   let opener: HTMLElement | undefined
@@ -189,6 +194,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     const composer = deps.composer()
     const text = prompt.text.trim() === '' ? undefined : prompt.text
     waitingPrompt.value = undefined
+    isDraftWaiting.value = false
     if (text === undefined && prompt.images.length === 0) return
     if (composer === undefined || composer.draft().trim() !== '') {
       waitingPrompt.value = text
@@ -227,6 +233,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     ops,
     facts,
     waitingPrompt,
+    isDraftWaiting,
     barUndo,
     loadOps,
     toggleShown(seq) {
@@ -282,12 +289,21 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       if (run.kind === 'failed') deps.composer()?.notify('error', deps.say(run.failure))
       loadOps()
     },
+    swapPrompt() {
+      const composer = deps.composer()
+      const text = waitingPrompt.peek()
+      if (composer === undefined || text === undefined) return
+      waitingPrompt.value = composer.draft()
+      composer.setDraft(text)
+      isDraftWaiting.value = !isDraftWaiting.peek()
+    },
     insertPrompt() {
       const composer = deps.composer()
       const text = waitingPrompt.peek()
       if (composer === undefined || text === undefined) return
       const draft = composer.draft()
       composer.setDraft(draft.trim() === '' ? text : `${draft}\n\n${text}`)
+      isDraftWaiting.value = false
       waitingPrompt.value = undefined
       const current = phase.peek()
       if (current.kind === 'done') send({ kind: 'prompt', prompt: 'restored', lostImages: current.lostImages })

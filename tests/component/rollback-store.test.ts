@@ -167,6 +167,25 @@ test('keeps a draft and offers the withdrawn prompt, which goes after it', async
   expect(store.phase.value).toMatchObject({ prompt: 'restored' })
 })
 
+test('draft and withdrawn prompt can change places, and neither is lost', async () => {
+  const { composer, state } = fakeComposer('half a thought')
+  const store = aStore({
+    remote: scriptedRemote(goingWell(aPreview({ prompt: { text: 'do it', images: [] } }))).remote,
+    composer: () => composer,
+  })
+  store.open(2)
+  await settle()
+  await store.confirm()
+
+  store.swapPrompt()
+  expect([state.draft, store.waitingPrompt.value, store.isDraftWaiting.value]).toEqual(['do it', 'half a thought', true])
+  store.swapPrompt()
+  expect([state.draft, store.waitingPrompt.value, store.isDraftWaiting.value]).toEqual(['half a thought', 'do it', false])
+  store.swapPrompt()
+  store.insertPrompt()
+  expect([state.draft, store.waitingPrompt.value, store.isDraftWaiting.value]).toEqual(['do it\n\nhalf a thought', undefined, false])
+})
+
 test('a prompt without words leaves the composer alone', async () => {
   const { composer, state } = fakeComposer('half a thought')
   const store = aStore({
