@@ -53,6 +53,8 @@ export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   plugins: [loaderForm(manifest.name)],
   css: { modules: { generateScopedName: 'turnback-[name]-[local]' } },
+  // The worker's code travels as a string in the bundle, so it is kept small.
+  worker: { rolldownOptions: { output: { minify: true } } },
   build: {
     lib: { entry: 'client/index.ts', formats: ['cjs'], fileName: () => 'client.js' },
     outDir: 'lib',

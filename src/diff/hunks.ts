@@ -44,11 +44,10 @@ export function hunksOf({ changes, oldLines, newLines }: LineDiff, context = CON
   })
 }
 
-/** A piece of a view, top to bottom: lines to show, or equal lines between hunks that may stay folded. */
-export interface Segment {
-  readonly kind: 'hunk' | 'fold'
-  readonly lines: readonly DiffLine[]
-}
+/** A piece of a view, top to bottom: lines to show, or equal lines between hunks that may stay folded. Starts count from 0. */
+export type Segment =
+  | { readonly kind: 'hunk'; readonly lines: readonly DiffLine[] }
+  | { readonly kind: 'fold'; readonly oldStart: number; readonly newStart: number; readonly count: number }
 
 /** Every line of both texts exactly once, equal ones far from a change in folds. No changes: one fold. */
 export function segmentsOf(diff: LineDiff, context = CONTEXT): Segment[] {
@@ -56,7 +55,7 @@ export function segmentsOf(diff: LineDiff, context = CONTEXT): Segment[] {
   let oldAt = 0
   let newAt = 0
   const fold = (until: number): void => {
-    if (until > oldAt) segments.push({ kind: 'fold', lines: same(oldAt, newAt, until - oldAt) })
+    if (until > oldAt) segments.push({ kind: 'fold', oldStart: oldAt, newStart: newAt, count: until - oldAt })
   }
   for (const hunk of hunksOf(diff, context)) {
     fold(hunk.oldStart)
@@ -67,6 +66,8 @@ export function segmentsOf(diff: LineDiff, context = CONTEXT): Segment[] {
   fold(diff.oldLines)
   return segments
 }
+
+export const linesOfFold = ({ oldStart, newStart, count }: Extract<Segment, { kind: 'fold' }>): DiffLine[] => same(oldStart, newStart, count)
 
 /** The lines of a hunk; of a change, those removed come first. */
 export function linesOf({ oldStart, oldCount, newStart, changes }: Hunk): DiffLine[] {

@@ -1,4 +1,4 @@
-import { diffArrays } from 'diff'
+import { diffArrays } from 'diff/lib/diff/array.js'
 import { splitLines } from './lines.ts'
 
 /** Lines `oldStart … oldStart + oldCount - 1` became `newStart … newStart + newCount - 1`; numbers count from 0. */

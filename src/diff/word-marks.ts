@@ -1,4 +1,4 @@
-import { diffArrays } from 'diff'
+import { diffArrays } from 'diff/lib/diff/array.js'
 
 /** Part of a line: characters `start` to before `end`, in UTF-16 units. */
 export interface Mark {

@@ -6,6 +6,7 @@ import { createRollbackStore, type RollbackStoreDeps } from '../../client/state/
 import { translateFailure, translator } from '../../locales/translate.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import { digest, opId, planId } from '../../src/ids.ts'
+import type { FileChange } from '../../src/protocol/diff.ts'
 import type { Endpoint, OpSummary, Preview, PreviewRow } from '../../src/protocol/requests.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import type { ChatRow } from '../../src/surface/hidden.ts'
@@ -199,4 +200,9 @@ export function later<T>() {
     resolve = done
   })
   return { promise, resolve }
+}
+
+/** What the host answers for a text file: `before` is on the disk, `after` is what comes back. */
+export function aText(before: string, after: string, more: Partial<FileChange> = {}): FileChange {
+  return { current: file(before.length), goal: file(after.length), content: { kind: 'text', before, after }, ...more }
 }

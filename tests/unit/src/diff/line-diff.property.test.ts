@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { segmentsOf } from '../../../../src/diff/hunks.ts'
+import { linesOfFold, segmentsOf } from '../../../../src/diff/hunks.ts'
 import { diffTexts, type LineDiff } from '../../../../src/diff/line-diff.ts'
 import { splitLines } from '../../../../src/diff/lines.ts'
 import { patchOf } from './patch.ts'
@@ -47,7 +47,7 @@ it('show every line of both texts once and in order', () => {
   fc.assert(fc.property(text, text, (before, after) => {
     const oldLines = splitLines(before)
     const newLines = splitLines(after)
-    const shown = segmentsOf(lineDiff(before, after)).flatMap(({ lines }) => lines)
+    const shown = segmentsOf(lineDiff(before, after)).flatMap(segment => (segment.kind === 'hunk' ? segment.lines : linesOfFold(segment)))
 
     expect(shown.flatMap(line => (line.kind === 'added' ? [] : [line.old]))).toEqual(oldLines.map((_, at) => at + 1))
     expect(shown.flatMap(line => (line.kind === 'removed' ? [] : [line.new]))).toEqual(newLines.map((_, at) => at + 1))

@@ -114,10 +114,10 @@ describe('hunks', () => {
 
     const segments = segmentsOf(diff(before, after))
 
-    expect(segments.map(({ kind, lines }) => `${kind} ${lines.length}`)).toEqual(['fold 6', 'hunk 8', 'fold 13', 'hunk 8', 'fold 7'])
+    expect(segments.map(segment => `${segment.kind} ${segment.kind === 'hunk' ? segment.lines.length : segment.count}`)).toEqual(['fold 6', 'hunk 8', 'fold 13', 'hunk 8', 'fold 7'])
   })
 
   it('of equal texts are none, and all is one fold', () => {
-    expect(segmentsOf(diff('a\nb\n', 'a\nb\n')).map(({ kind, lines }) => [kind, lines.length])).toEqual([['fold', 2]])
+    expect(segmentsOf(diff('a\nb\n', 'a\nb\n'))).toEqual([{ kind: 'fold', oldStart: 0, newStart: 0, count: 2 }])
   })
 })
