@@ -31,8 +31,6 @@ export const diffEn = {
   'diff.kind.folder': 'it is a folder',
   'diff.kind.unknown': 'it is not known what it is',
   'diff.ends': 'Line ends: {from} → {to}',
-  'diff.ends.lf': 'LF',
-  'diff.ends.crlf': 'CRLF',
   'diff.ends.mixed': 'mixed',
   'diff.bom.comes': 'A byte order mark (BOM) comes at the start.',
   'diff.bom.goes': 'The byte order mark (BOM) at the start goes.',

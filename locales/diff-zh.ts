@@ -33,8 +33,6 @@ export const diffZh = {
   'diff.kind.folder': '是文件夹',
   'diff.kind.unknown': '状态未知',
   'diff.ends': '换行符：{from} → {to}',
-  'diff.ends.lf': 'LF',
-  'diff.ends.crlf': 'CRLF',
   'diff.ends.mixed': '混用',
   'diff.bom.comes': '开头将出现字节顺序标记（BOM）。',
   'diff.bom.goes': '开头的字节顺序标记（BOM）将消失。',

@@ -108,9 +108,11 @@ function textFacts({ forms, isCoarse }: TextView, { current, goal }: Pick<FileCh
   const said = facts.map(key => t(key))
   // A file of one line or none says nothing about line ends.
   if (before.lineEnds !== after.lineEnds && before.lineEnds !== 'none' && after.lineEnds !== 'none') {
-    said.push(t('diff.ends', { from: t(`diff.ends.${before.lineEnds}`), to: t(`diff.ends.${after.lineEnds}`) }))
+    said.push(t('diff.ends', { from: endsText(before.lineEnds, t), to: endsText(after.lineEnds, t) }))
   }
   return said
 }
+
+const endsText = (ends: 'lf' | 'crlf' | 'mixed', t: Translator) => (ends === 'mixed' ? t('diff.ends.mixed') : ends.toUpperCase())
 
 const modeText = (state: FileState) => (state.kind === 'file' ? state.mode.toString(8).padStart(3, '0') : undefined)
