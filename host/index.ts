@@ -112,6 +112,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     timeline: async ({ sessionId }) => service.timeline(await live(sessionId)),
     preview: async ({ sessionId, turn, scope }) => service.preview(await live(sessionId), turn, scope),
     plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
+    retry: ({ sessionId, running }) => service.planRetry(sessionId, running),
     diff: async ({ sessionId, ...ask }) => diffs.diff(await live(sessionId), ask),
     counts: async ({ sessionId, ...ask }) => diffs.counts(await live(sessionId), ask),
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),

@@ -107,6 +107,7 @@ export const uiEn = {
   'skip.capture-failed': 'Its earlier content could not be saved.',
   'skip.not-saved': 'It changed before its earlier content was saved.',
   'skip.cut-off': 'The host stopped before its earlier content was saved.',
+  'skip.in-the-way': 'What stands in its place was not selected.',
   'skip.is-folder': 'A folder stands in its place now.',
   'skip.dsh-home': 'It belongs to DSH itself and is never touched.',
   'skip.record-lost': 'Records about it are missing.',

@@ -109,6 +109,7 @@ export const uiZh = {
   'skip.capture-failed': '当时的内容没能保存下来。',
   'skip.not-saved': '它在先前内容保存之前就已改动。',
   'skip.cut-off': '主机在保存当时的内容之前中断了。',
+  'skip.in-the-way': '该位置上的内容未被选择。',
   'skip.is-folder': '它的位置上现在是一个文件夹。',
   'skip.dsh-home': '属于 DSH 自身，不会改动。',
   'skip.record-lost': '与它有关的记录缺失。',

@@ -64,7 +64,11 @@ export interface ForeignAgent {
   readonly id: string
   readonly status: string
   readonly session: ForeignSession
-  readonly inbox?: { readonly nextTurn?: readonly ForeignMessage[]; readonly nextStep?: readonly ForeignMessage[] }
+  readonly inbox?: {
+    readonly nextTurn?: readonly ForeignMessage[]
+    readonly nextStep?: readonly ForeignMessage[]
+    remove?(id: string): boolean
+  }
   runMaintenance<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T>
 }
 

@@ -42,13 +42,15 @@ async function run(t: Translator, service: RollbackService, agent: ForeignAgent,
       return said(command.value.kind === 'bare' ? `${list}\n\n${t('command.usage')}` : list)
     }
     case 'preview': {
-      const preview = await service.preview(id, command.value.turn, 'both')
+      const preview = await service.preview(id, command.value.turn, command.value.scope)
       return preview.ok ? said(reportPreview(t, preview.value)) : refused(t, preview.failure)
     }
     case 'undo':
-      return ended(t, place, await service.undo(agent, command.value.op))
+      return ended(t, place, await service.undo(agent, command.value.op, command.value.running))
+    case 'retry':
+      return ended(t, place, await service.retry(agent, command.value.running))
     case 'turn':
-      return ended(t, place, await service.rollback(agent, command.value.turn, command.value.branch === true))
+      return ended(t, place, await service.rollback(agent, command.value))
     case 'plan':
       return ended(t, place, await service.executePlan(agent, command.value.planId))
   }
@@ -61,9 +63,9 @@ interface Place {
 
 function ended(t: Translator, { workspace, canCopy }: Place, done: Result<Operation, Refusal>): CommandAnswer {
   if (!done.ok) {
-    const { failure: why, preview } = done.failure
+    const { failure: why, preview, changed } = done.failure
     const text = reportFailure(t, why)
-    return { kind: 'error', text: preview === undefined ? text : `${text}\n${reportPreview(t, preview)}` }
+    return { kind: 'error', text: preview === undefined ? text : `${text}\n${reportPreview(t, preview, changed)}` }
   }
   const { value } = done
   const text = reportDone(t, value, workspace, value.around, canCopy)

@@ -8,16 +8,16 @@ import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { Seq } from '../../src/ids.ts'
 import { inSpan, type Ledger } from '../../src/ledger/ledger.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
-import type { Preview, PreviewRow } from '../../src/protocol/requests.ts'
+import type { Preview, PreviewRow, RunningChoice } from '../../src/protocol/requests.ts'
 import { isFolderRemoval, pathsInSpan, planRestore, type PlanRow, type RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
-import { judgeTarget, readConversation, type Conversation, type Target } from '../../src/turn/rollback-target.ts'
+import { judgeFileTarget, judgeTarget, readConversation, type Conversation, type Target } from '../../src/turn/rollback-target.ts'
 import type { Turn } from '../../src/turn/turn-index.ts'
 import { observePath, type Observation } from '../capture/observe.ts'
 import { errnoOf } from '../restore/file-system.ts'
 import { parentsAreReal } from '../restore/safe-path.ts'
 import { idOf, readEvents, surfaceGeneration } from '../dsh/session-log.ts'
-import { queuedPrompts, whyBusy } from '../dsh/agents.ts'
+import { droppable, queuedPrompts, sandboxMode, whyBusy, workBeside } from '../dsh/agents.ts'
 import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
 import type { RollbackDeps } from './deps.ts'
 import { headNow } from './head-now.ts'
@@ -31,6 +31,7 @@ export interface Draft {
   readonly target: Target
   readonly scope: Scope
   readonly records: Records
+  /** Of all paths of the span. */
   readonly plan: RestorePlan
   readonly gaps: readonly Gap[]
   readonly moves: readonly MovedHead[]
@@ -45,18 +46,20 @@ export interface DraftRequest {
   readonly turn: number
   readonly scope: Scope
   readonly putBack: ReadonlySet<string>
+  /** Default `continue`: whoever only looks is told of the work that runs, and not refused. */
+  readonly running?: RunningChoice
 }
 
 /** Refuses with the reason when the turn cannot be gone back to now. Reads only. */
-export async function draftRollback(deps: RollbackDeps, { session, agent, turn, scope, putBack }: DraftRequest): Promise<Result<Draft, Failure>> {
-  const busy = agent === undefined ? undefined : whyBusy(deps.ctx, agent)
+export async function draftRollback(deps: RollbackDeps, { session, agent, turn, scope, putBack, running = 'continue' }: DraftRequest): Promise<Result<Draft, Failure>> {
+  const busy = agent === undefined ? undefined : whyBusy(deps.ctx, agent, running)
   if (busy !== undefined) return fail(busy)
   await deps.captured(session)
   const conversation = readConversation(readEvents(session))
-  const judged = judgeTarget(conversation, turn)
+  const judged = scope === 'files' ? judgeFileTarget(conversation, turn) : judgeTarget(conversation, turn)
   if (!judged.ok) return judged
   const target = judged.value
-  if (!isOurSurface(conversation, session)) return fail(failure('unsupported-host', { detail: 'surface' }))
+  if (scope !== 'files' && !isOurSurface(conversation, session)) return fail(failure('unsupported-host', { detail: 'surface' }))
   const records = await readRecords(deps, session)
   if (!records.ok) return records
   const { startSeq } = target.turn
@@ -167,12 +170,15 @@ export function previewOf(deps: RollbackDeps, draft: Draft, agent: ForeignAgent 
     hasCommands: brackets.length > 0,
     gitMoves: [...draft.moves],
     queued: agent === undefined ? [] : [...queuedPrompts(agent)],
+    canDropQueued: agent !== undefined && droppable(agent) !== undefined,
+    running: agent === undefined ? [] : [...workBeside(deps.ctx, agent)],
+    isReadOnly: agent !== undefined && sandboxMode(deps.ctx, agent) === 'read-only',
     untouched: [...new Set(untouched)],
     prompt: { text: prompt?.text ?? '', images: [...prompt?.images ?? []] },
   }
 }
 
-function previewRow(row: PlanRow, workspace: string | undefined): PreviewRow {
+export function previewRow(row: PlanRow, workspace: string | undefined): PreviewRow {
   const { decision } = row
   return {
     path: row.path, shown: shownPath(row.path, workspace), goal: row.goal, current: row.current, turns: [...row.turns], origin: row.origin,

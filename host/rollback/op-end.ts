@@ -22,6 +22,8 @@ export interface Operation {
   readonly reverses?: 'rollback' | 'undo'
   /** rollback: what it was planned from */
   readonly around?: Preview
+  /** First lines of queued messages that were removed with it. */
+  readonly dropped?: readonly string[]
   /** It happened, but its end could not be stored: `settleOperation` before the next op of the session. */
   readonly isOpen?: true
 }

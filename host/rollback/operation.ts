@@ -1,6 +1,9 @@
 import type { Folder, OpBeginEntry, Outcome } from '../../src/checkpoint/journal-entry.ts'
 import type { OpId, Seq, SessionId } from '../../src/ids.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
+import type { StandingOp } from '../../src/ledger/ledger.ts'
+import type { RestorePlan } from '../../src/restore/plan.ts'
+import type { Selected } from '../../src/restore/selection.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { markerId, markerTexts, type MarkerText } from '../../src/surface/marker.ts'
 import { appendMarker, flush, priceOf } from '../dsh/session-log.ts'
@@ -11,12 +14,12 @@ import { finish, restoreDeps, takeBack, type Operation } from './op-end.ts'
 import { beginOp, type OpSite } from './rescue.ts'
 
 /**
- * Carries out a draft. To be called in maintenance, with the session's lock held. What makes it true is the
+ * Carries out a draft for the paths that were selected. To be called in maintenance, with the session's lock held. What makes it true is the
  * marker in the durable log: before it a crash is taken back at the next start, after it finished.
  * `copy`: the session of a branch, whose draft is of the files alone.
  */
-export async function runRollback(deps: RollbackDeps, draft: Draft, signal: AbortSignal, copy?: SessionId): Promise<Result<Operation, Failure>> {
-  const { session, target, records, plan, scope } = draft
+export async function runRollback(deps: RollbackDeps, draft: Draft, { plan, leftOut }: Selected, signal: AbortSignal, copy?: SessionId): Promise<Result<Operation, Failure>> {
+  const { session, target, records, scope } = draft
   const op = deps.newId() as OpId
   const { startSeq, number } = target.turn
   const id = markerId({ startSeq, turn: number, op })
@@ -26,7 +29,7 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
     begin: {
       act: 'rollback', scope, target: { startSeq, number, withdrawn: target.withdrawn.map(turn => turn.number) }, gaps: [...draft.gaps],
       ...(scope === 'files' ? {} : { markerId: id }),
-      ...(copy === undefined ? {} : { copy }),
+      ...(copy === undefined ? {} : { copy }), ...(leftOut === 0 ? {} : { leftOut }),
     },
   }, signal)
   if (!begun.ok) return begun
@@ -40,7 +43,7 @@ export async function runRollback(deps: RollbackDeps, draft: Draft, signal: Abor
     try {
       // A meter that fails costs the host's token count its exactness, and nobody the rollback.
       const tokens = deps.health.contain('token meter', priceOf)(deps.ctx.get('tokenMeter'), session, target.cut)
-      markerSeq = appendMarker(session, { messageId: id, text: markerTexts[textFor(draft, outcomes)], nodes: target.cut, tokens })
+      markerSeq = appendMarker(session, { messageId: id, text: markerTexts[textFor(draft, { outcomes, leftOut })], nodes: target.cut, tokens })
     } catch (error) {
       // The host refused the cut, so the files go back as well: both or neither.
       deps.health.report('marker', error)
@@ -73,6 +76,20 @@ export async function settleOperation(site: OpSite, operation: Operation): Promi
   if (isOpen === true) return fail(failure('store-unavailable', { detail: 'the last rollback could not be noted down' }))
   deps.health.clear('flush')
   return ok(undefined)
+}
+
+/** Tries again what a rollback could not put back: an op on files alone, committed when every step was tried. */
+export async function runRetry(site: OpSite, { plan, again }: { readonly plan: RestorePlan; readonly again: StandingOp }, signal: AbortSignal): Promise<Result<Operation, Failure>> {
+  const { op: of, target } = again.begin
+  const begun = await beginOp(site, {
+    plan, op: site.deps.newId() as OpId, begin: { act: 'retry', of, scope: 'files', ...(target === undefined ? {} : { target }) },
+  }, signal)
+  if (!begun.ok) return begun
+  const entry = begun.value
+  const applied = await applyOp(site, entry)
+  if (!applied.ok) return applied
+  const { outcomes, removedFolders } = applied.value
+  return ok(await finish(site, { begin: entry, outcomes: [...outcomes, ...entry.decided], removedFolders, markerSeq: undefined }))
 }
 
 export interface Applied {
@@ -108,7 +125,7 @@ export async function applyOp(site: OpSite, entry: OpBeginEntry): Promise<Result
 }
 
 /** What the model is told of the files is no more than we can vouch for: a gap may hide a changed file. */
-function textFor({ scope, gaps }: Draft, outcomes: readonly Outcome[]): MarkerText {
+function textFor({ scope, gaps }: Draft, { outcomes, leftOut }: { readonly outcomes: readonly Outcome[]; readonly leftOut: number }): MarkerText {
   if (scope === 'conversation') return 'conversation-only'
-  return gaps.length === 0 && outcomes.every(outcome => outcome.result === 'restored') ? 'all-files' : 'some-files'
+  return gaps.length === 0 && leftOut === 0 && outcomes.every(outcome => outcome.result === 'restored') ? 'all-files' : 'some-files'
 }

@@ -1,5 +1,6 @@
-import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { OpId, PlanId, SessionId } from '../../src/ids.ts'
+import type { RunningChoice } from '../../src/protocol/requests.ts'
+import type { RollbackRequest } from './rollback-service.ts'
 
 /** How long a plan may be executed, and how many a session keeps; the oldest goes. */
 const PLAN_LIFE_MS = 10 * 60 * 1000
@@ -8,11 +9,7 @@ const PLANS_PER_SESSION = 8
 /** What a person saw and agreed to. */
 export interface KeptPlan {
   readonly id: PlanId
-  readonly turn: number
-  readonly scope: Scope
-  readonly token: string
-  readonly putBack: ReadonlySet<string>
-  readonly branch: boolean
+  readonly act: { readonly kind: 'rollback'; readonly request: RollbackRequest } | { readonly kind: 'retry'; readonly of: OpId; readonly running: RunningChoice }
   readonly expiresAtMs: number
 }
 

@@ -38,29 +38,33 @@ function listRow(t: Translator, turn: TurnRow): string {
   return t('command.list.row', { turn: turn.turn, time, title, facts: facts.length === 0 ? '' : ` · ${facts.join(' · ')}` })
 }
 
-/** What a rollback would do, as lines of text. */
-export function reportPreview(t: Translator, preview: Preview): string {
-  const { turn } = preview.target
+/** What a rollback would do, as lines of text. `changed`: paths of rows that are not as the person had seen them. */
+export function reportPreview(t: Translator, preview: Preview, changed: ReadonlySet<string> = new Set()): string {
+  const { scope, target: { turn } } = preview
   const files = preview.rows.filter(row => row.action !== 'none')
+  const differing = preview.rows.filter(({ path }) => changed.has(path)).map(({ shown }) => shown)
   return [
-    t.count('command.preview.title', preview.turns.length, { turn }),
-    ...(files.length === 0 && preview.gaps.length === 0 ? [t('command.preview.nothing')] : linesOf(t, groupRows(files))),
+    scope === 'files' ? t('command.preview.files-only', { turn }) : t.count('command.preview.title', preview.turns.length, { turn }),
+    ...(differing.length === 0 ? [] : [t('command.preview.changed', { names: nameList(t, differing) })]),
+    ...(scope === 'conversation' ? [t('command.preview.files-stay')]
+      : files.length === 0 && preview.gaps.length === 0 ? [t('command.preview.nothing')] : linesOf(t, groupRows(files))),
     ...(preview.folders.length === 0 ? [] : [t('command.plan.folders', { names: nameList(t, preview.folders) })]),
     ...gapLines(t, preview.gaps, files.flatMap(({ shown, skip }) => (skip === undefined ? [] : [{ name: shown, reason: skip }]))),
     ...linkLines(t, files.filter(losesItsOtherNames).map(({ shown }) => shown)),
     ...gitLines(t, preview.gitMoves),
     ...(preview.hasCommands ? [t('files.ignored')] : []),
     ...aroundLines(t, preview),
-    t('command.preview.run', { turn }),
+    ...(preview.running.length === 0 ? [] : [t('command.preview.running', { names: nameList(t, preview.running.map(({ label }) => label)) })]),
+    t('command.preview.run', { turn: scope === 'both' ? turn : `${turn} ${scope}` }),
   ].join('\n')
 }
 
 /** What the command says of a finished op; `around` is the preview it was planned from, where there is one. `canCopy`: an undo brings the conversation back, too. */
 export function reportDone(
   t: Translator, operation: Operation, workspace: string | undefined,
-  around: Pick<Preview, 'turns' | 'gaps' | 'gitMoves' | 'queued' | 'untouched'> | undefined, canCopy = false,
+  around: Pick<Preview, 'turns' | 'gaps' | 'gitMoves' | 'queued' | 'running' | 'untouched'> | undefined, canCopy = false,
 ): string {
-  const { begin, outcomes, removedFolders } = operation
+  const { begin, outcomes, removedFolders, dropped = [] } = operation
   const changed = outcomes.filter(outcome => outcome.reason !== 'unchanged')
   const folders = removedFolders.map(({ path }) => shownPath(path, workspace))
   const lines = [
@@ -71,17 +75,27 @@ export function reportDone(
   if (begin.act === 'undo') {
     return [...undoneLines(t, operation), ...(lines.length === 0 ? [t('command.undone.unchanged')] : lines), ...backLines(t, operation)].join('\n')
   }
-  const isBranch = operation.copy !== undefined
+  const ends = [
+    ...(changed.some(outcome => outcome.result === 'failed') ? [t('command.done.retry')] : []),
+    ...(begin.markerId !== undefined && canCopy ? [t('command.done.undo.copy')]
+      : changed.some(outcome => outcome.result === 'restored') ? [t('command.done.undo')] : []),
+  ]
+  if (begin.act === 'retry') return [t('command.retried', { turn }), ...(lines.length === 0 ? [t('command.done.nothing')] : lines), ...ends].join('\n')
+  const isFiles = begin.scope !== 'conversation'
+  const title = operation.copy !== undefined ? t('command.branched', { turn, title: operation.copyTitle ?? '' })
+    : begin.scope === 'files' ? t('command.done.files-only', { turn }) : t.count('command.done.title', around?.turns.length ?? 1, { turn })
   return [
-    isBranch ? t('command.branched', { turn, title: operation.copyTitle ?? '' }) : t.count('command.done.title', around?.turns.length ?? 1, { turn }),
-    ...(lines.length === 0 ? [t('command.done.nothing')] : lines),
-    ...gapLines(t, around?.gaps ?? [], outcomes.map(({ path, reason = '' }) => ({ name: shownPath(path, workspace), reason }))),
+    title,
+    ...(lines.length > 0 ? lines : [t(isFiles ? 'command.done.nothing' : 'command.done.files-stay')]),
+    ...(begin.leftOut === undefined ? [] : [t.count('command.done.left', begin.leftOut)]),
+    ...gapLines(t, isFiles ? around?.gaps ?? [] : [], outcomes.map(({ path, reason = '' }) => ({ name: shownPath(path, workspace), reason }))),
     ...linkLines(t, begin.rows.filter(({ action, was }) => action === 'write' && was.kind === 'file' && was.links !== undefined)
       .map(({ path }) => shownPath(path, workspace))),
     ...gitLines(t, around?.gitMoves ?? []),
     ...(around === undefined ? [] : aroundLines(t, around)),
-    ...(begin.markerId !== undefined && canCopy ? [t('command.done.undo.copy')]
-      : changed.some(outcome => outcome.result === 'restored') ? [t('command.done.undo')] : []),
+    ...(around === undefined || around.running.length === 0 ? [] : [t('command.running', { names: nameList(t, around.running.map(({ label }) => label)) })]),
+    ...(dropped.length === 0 ? [] : [t.count('command.dropped', dropped.length, { names: nameList(t, dropped) })]),
+    ...ends,
   ].join('\n')
 }
 
@@ -102,7 +116,7 @@ export function reportFailure(t: Translator, failure: Failure): string {
   const key = `command.bad.${failure.facts.detail}`
   if (failure.code === 'bad-request' && hasText(key)) return t(key, failure.facts)
   const { text, remedy } = translateFailure(t.locale, failure)
-  return `${text} ${remedy}`
+  return [text, remedy, ...(failure.code === 'jobs-running' ? [t('command.go-on')] : [])].join(' ')
 }
 
 const linkLines = (t: Translator, names: readonly string[]): readonly string[] =>

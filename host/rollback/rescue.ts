@@ -26,7 +26,7 @@ export interface OpSite {
 export interface NewOp {
   readonly plan: RestorePlan
   readonly op: OpId
-  readonly begin: Pick<OpBeginEntry, 'act' | 'scope'> & Partial<Pick<OpBeginEntry, 'of' | 'target' | 'gaps' | 'markerId' | 'copy' | 'folderModes'>>
+  readonly begin: Pick<OpBeginEntry, 'act' | 'scope'> & Partial<Pick<OpBeginEntry, 'of' | 'target' | 'gaps' | 'markerId' | 'copy' | 'leftOut' | 'folderModes'>>
 }
 
 /**

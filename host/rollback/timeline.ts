@@ -1,5 +1,5 @@
 import { gitMoves, type HeadNow, type MovedHead } from '../../src/checkpoint/git-move.ts'
-import type { Ledger, StandingOp } from '../../src/ledger/ledger.ts'
+import { failedPaths, retryableOp, type Ledger, type StandingOp } from '../../src/ledger/ledger.ts'
 import type { SessionId } from '../../src/ids.ts'
 import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
 import { gapsByTurn, uncoveredCommands } from '../../src/checkpoint/coverage.ts'
@@ -25,35 +25,42 @@ export function timelineOf(session: SessionId, events: readonly LogEvent[], ledg
     })),
     ops: ledger.ops.toReversed().map((op) => {
       const moves = movesOf(op, ledger, now)
-      return { ...summaryOf(op), ...(moves.length === 0 ? {} : { gitMoves: [...moves] }) }
+      return { ...summaryOf(op, ledger.ops), ...(moves.length === 0 ? {} : { gitMoves: [...moves] }) }
     }),
   }
 }
 
 /** An op as the page is told of it. */
-export function summaryOf({ begin, done, undoneBy }: StandingOp): OpSummary {
+export function summaryOf(op: StandingOp, ops: Ledger['ops']): OpSummary {
+  const { begin, done, undoneBy } = op
   const copy = done.copy ?? begin.copy
+  const retryable = retryableOp({ ops })?.begin.op === begin.op ? failedPaths(ops, op) : []
   return {
     op: begin.op, act: begin.act, scope: begin.scope, outcomes: [...done.outcomes], undone: undoneBy !== undefined, gaps: [...begin.gaps ?? []], atMs: begin.atMs,
     ...(begin.of === undefined ? {} : { of: begin.of }),
     ...(begin.target === undefined ? {} : { target: begin.target }),
+    ...(begin.leftOut === undefined ? {} : { leftOut: begin.leftOut }),
+    ...(retryable.length === 0 ? {} : { retryable: [...retryable] }),
     ...(done.markerSeq === undefined ? {} : { markerSeq: done.markerSeq }),
     ...(copy === undefined ? {} : { copy }),
   }
 }
 
 /** The same of an op that has just been carried out. */
-export const summaryOfRun = ({ begin, outcomes, markerSeq, copy }: Operation): OpSummary => summaryOf({
-  begin, removedFolders: [], undoneBy: undefined,
-  done: {
-    kind: 'op-done', op: begin.op, outcomes: [...outcomes], atMs: begin.atMs,
-    ...(markerSeq === undefined ? {} : { markerSeq }), ...(copy === undefined ? {} : { copy }),
-  },
-})
+export function summaryOfRun({ begin, outcomes, markerSeq, copy }: Operation): OpSummary {
+  const op: StandingOp = {
+    begin, removedFolders: [], undoneBy: undefined,
+    done: {
+      kind: 'op-done', op: begin.op, outcomes: [...outcomes], atMs: begin.atMs,
+      ...(markerSeq === undefined ? {} : { markerSeq }), ...(copy === undefined ? {} : { copy }),
+    },
+  }
+  return summaryOf(op, [op])
+}
 
 /** Git as a rollback of files found it. What happened since shows in where HEAD is now. */
 function movesOf({ begin, done }: StandingOp, { brackets }: Ledger, now: HeadNow | undefined): readonly MovedHead[] {
-  if (begin.target === undefined || begin.scope === 'conversation') return []
+  if (begin.act !== 'rollback' || begin.target === undefined || begin.scope === 'conversation') return []
   return gitMoves({
     brackets: brackets.filter(({ atMs }) => atMs <= begin.atMs), startSeq: begin.target.startSeq, now,
     hasKept: done.outcomes.some(({ result, reason }) => result === 'kept' && reason === 'git-moved'),

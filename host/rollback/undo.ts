@@ -27,11 +27,17 @@ export async function findUndo(deps: RollbackDeps, session: ForeignSession, op: 
   if (!records.ok) return records
   const site = { deps, session, records: records.value }
   const { ledger, isOwn } = records.value
-  if (op !== undefined) return found(site, ledger.ops.find(other => other.begin.op === op && isUndoable(ledger, other)))
+  if (op !== undefined) return found(site, ledger.ops.find(other => other.begin.op === rollbackOf(ledger, op) && isUndoable(ledger, other)))
   const own = undoableOp({ ops: ledger.ops.filter(isOwn) })
   if (own !== undefined) return ok({ site, of: own })
   const made = await undoThatMade(deps, session)
   return made.ok && made.value === undefined ? found(site, undoableOp(ledger)) : made as Result<UndoTarget, Failure>
+}
+
+/** A retry is undone with its rollback: the one completed the other. */
+function rollbackOf({ ops }: Ledger, op: OpId): OpId | undefined {
+  const named = ops.find(other => other.begin.op === op)?.begin
+  return named?.act === 'retry' ? named.of : op
 }
 
 const found = (site: OpSite, of: StandingOp | undefined): Result<UndoTarget, Failure> =>
@@ -65,15 +71,14 @@ export const planOfUndo = async (deps: RollbackDeps, { of }: UndoTarget): Promis
  */
 export async function runUndo({ site, of }: UndoTarget, plan: RestorePlan, signal: AbortSignal): Promise<Result<Operation, Failure>> {
   const op = site.deps.newId() as OpId
-  const applied = site.records.entries.findLast(entry => entry.kind === 'op-applied' && entry.op === of.begin.op)
-  const folderModes = applied?.kind === 'op-applied' ? [...applied.removedFolders] : []
+  const folderModes = of.removedFolders.flatMap(({ path, mode }) => (mode === undefined ? [] : [{ path, mode }]))
   const begun = await beginOp(site, { plan, op, begin: { act: 'undo', of: of.begin.op, scope: of.begin.scope, folderModes } }, signal)
   if (!begun.ok) return begun
   const entry = begun.value
   const done = await applyOp(site, entry)
   if (!done.ok) return done
   const { outcomes, removedFolders } = done.value
-  const reverses = of.begin.act
+  const reverses = of.begin.act === 'undo' ? 'undo' : 'rollback'
   return ok(await finish(site, {
     begin: entry, outcomes: [...outcomes, ...entry.decided], removedFolders, markerSeq: undefined, reverses,
     ...(reverses === 'undo' ? original(site, of) : await copyBefore(site, of)),

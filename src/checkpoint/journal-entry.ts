@@ -121,15 +121,18 @@ const scopes = ['both', 'files', 'conversation'] as const
 export const ScopeSchema = v.picklist(scopes)
 export type Scope = v.InferOutput<typeof ScopeSchema>
 
+/** `retry`: the paths that a rollback could not put back, tried again. */
+export const opActs = ['rollback', 'undo', 'retry'] as const
+
 /** An op exists from here on: every rescue state is stored. `foldersToRemove`: removed when empty, deepest first. */
 const OpBeginSchema = v.object({
   kind: v.literal('op-begin'),
   op: OpIdSchema,
-  act: v.picklist(['rollback', 'undo']),
-  /** undo: the op that is undone */
+  act: v.picklist(opActs),
+  /** undo: the op that is undone; retry: the rollback that is tried again */
   of: v.optional(OpIdSchema),
   scope: ScopeSchema,
-  /** rollback: the turn before which we go back, and the numbers of the turns that leave the conversation */
+  /** rollback: the turn before which we go back, and the numbers of the turns from it on that stood till then; retry: its rollback's */
   target: v.optional(v.object({ startSeq: seq, number: int, withdrawn: v.array(int) })),
   /** rollback: what of its span nobody can vouch for */
   gaps: v.optional(v.array(GapSchema)),
@@ -140,6 +143,8 @@ const OpBeginSchema = v.object({
   rows: v.array(OpRowSchema),
   /** paths decided before apply: kept and skipped */
   decided: v.array(OutcomeSchema),
+  /** rollback: how many paths of its span were not selected and keep their records */
+  leftOut: v.optional(int),
   foldersToRemove: v.array(path),
   /** undo: the modes of folders that its rows make again */
   folderModes: v.optional(v.array(FolderSchema)),

@@ -27,13 +27,14 @@ export interface PathLedger {
   readonly records: readonly CallRecord[]
 }
 
-/** A recorded rollback or undo that stands. */
+/** A recorded rollback, undo or retry. A retry is here by itself, and its rollback has the outcomes it came to. */
 export interface StandingOp {
   readonly begin: OpBeginEntry
+  /** Of a rollback that was tried again: with the outcome of the last try for each path. */
   readonly done: OpDoneEntry
   /** Folders that it took away. Without a mode where the process died before it could note the real one. */
   readonly removedFolders: readonly (Pick<Folder, 'path'> & Partial<Pick<Folder, 'mode'>>)[]
-  /** The undo that reversed it. */
+  /** The undo that reversed it; of a retry, the one that reversed its rollback. */
   readonly undoneBy: OpId | undefined
 }
 
@@ -180,6 +181,8 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
       const next = begin.act === 'undo' ? reinstated(path, story, undone) : story.filter(isKept)
       if (next === undefined) continue
       snapshot.stories.set(path, story.filter(isEarlier))
+      // What a retry put back belongs to its rollback: one undo reinstates all of it.
+      if (begin.act === 'retry') snapshots.get(begin.of!)?.stories.set(path, story.filter(isEarlier))
       stories.set(path, next)
     }
   }
@@ -187,7 +190,7 @@ export function foldLedger(entries: Iterable<JournalEntry>): Ledger {
   /** A path that an undo put back carries the same story again as before the op, with what happened since after it. */
   function reinstated(path: string, story: readonly string[], undone: Snapshot | undefined): string[] | undefined {
     const old = undone?.stories.get(path)
-    return undone && old && [...old, ...story.filter(id => records.get(id)!.number >= undone.nextNumber)]
+    return undone && old && [...new Set([...old, ...story.filter(id => records.get(id)!.number >= undone.nextNumber)])]
   }
 }
 
@@ -203,7 +206,8 @@ function pathsWithoutRow(snapshot: Snapshot | undefined): readonly string[] {
 type FinishedOp = Omit<StandingOp, 'undoneBy'>
 
 /** An op is undone by the newest undo of it that is not undone itself; so the newest op decides first. */
-function standing(ops: readonly FinishedOp[]): readonly StandingOp[] {
+function standing(finished: readonly FinishedOp[]): readonly StandingOp[] {
+  const ops = withRetries(finished)
   const undoneBy = new Map<OpId, OpId>()
   for (const { begin, done } of ops.toReversed()) {
     if (begin.act !== 'undo' || begin.of === undefined || undoneBy.has(begin.op) || undoneBy.has(begin.of)) continue
@@ -211,13 +215,44 @@ function standing(ops: readonly FinishedOp[]): readonly StandingOp[] {
     if (begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'failed'))) continue
     undoneBy.set(begin.of, begin.op)
   }
-  return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.op) }))
+  return ops.map(op => ({ ...op, undoneBy: undoneBy.get(op.begin.act === 'retry' ? op.begin.of! : op.begin.op) }))
 }
 
-/** The rollback that an undo takes: the newest that changed a file, a folder or the conversation and is not undone. */
+/**
+ * A retry completes its rollback, so that there is one thing to undo and one to look at: the rollback's outcomes are
+ * those of the last try, and the folders it took away are those of all tries. Its rows are still what it replaced,
+ * because a retry only writes over the very state that the rollback left.
+ */
+function withRetries(ops: readonly FinishedOp[]): readonly FinishedOp[] {
+  return ops.map((op) => {
+    const retries = ops.filter(({ begin }) => begin.act === 'retry' && begin.of === op.begin.op)
+    if (op.begin.act !== 'rollback' || retries.length === 0) return op
+    const outcomes = new Map([op, ...retries].flatMap(({ done }) => done.outcomes.map(outcome => [outcome.path, outcome])))
+    const folders = new Map([op, ...retries].flatMap(({ removedFolders }) => removedFolders.map(folder => [folder.path, folder])))
+    const gone = [...outcomes.values()].filter(({ path, result }) => result !== 'failed' || !folders.has(path))
+    return { ...op, done: { ...op.done, outcomes: gone }, removedFolders: [...folders.values()] }
+  })
+}
+
+/** The rollback that an undo takes, retries included: the newest that changed a file, a folder or the conversation and is not undone. */
 export const undoableOp = ({ ops }: Pick<Ledger, 'ops'>): StandingOp | undefined => ops.findLast(({ begin, done, removedFolders, undoneBy }) =>
   begin.act === 'rollback' && undoneBy === undefined
   && (begin.markerId !== undefined || removedFolders.length > 0 || begin.rows.some(row => done.outcomes.some(({ path, result }) => path === row.path && result === 'restored'))))
+
+/** The newest rollback that is not undone and has something left that failed. */
+export const retryableOp = ({ ops }: Pick<Ledger, 'ops'>): StandingOp | undefined =>
+  ops.findLast(op => op.begin.act === 'rollback' && op.undoneBy === undefined && failedPaths(ops, op).length > 0)
+
+/**
+ * Files and folders of a rollback that an error left as they were, after all tries. A path that a later op put back
+ * or undid is that op's affair.
+ */
+export function failedPaths(ops: readonly StandingOp[], { begin, done }: StandingOp): readonly string[] {
+  const planned = new Set([...begin.rows.map(({ path }) => path), ...begin.foldersToRemove])
+  const later = ops.slice(ops.findIndex(op => op.begin.op === begin.op) + 1).filter(op => op.begin.of !== begin.op)
+  const settled = new Set(later.flatMap(op => op.done.outcomes.filter(({ result }) => result === 'restored').map(({ path }) => path)))
+  return [...new Set(done.outcomes.filter(({ path, result }) => result === 'failed' && planned.has(path) && !settled.has(path)).map(({ path }) => path))]
+}
 
 /** Records of one path in the span from `startSeq` to now. */
 export const inSpan = (ledger: PathLedger, startSeq: Seq): readonly CallRecord[] =>

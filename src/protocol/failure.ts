@@ -17,9 +17,13 @@ export const failureCodes = [
   'nothing-to-roll-back', // facts.turn: no message of it is in the context any more
   'plan-expired', // the plan id is unknown or too old
   'stale', // something changed since the preview; nothing was done
+  'unknown-selection', // facts.names, facts.there: a selected path is none that the rollback would touch; what there is
+  'nothing-to-retry', // no file of a standing rollback is left that failed
+  'cannot-drop', // the host offers no way to remove queued messages
   'nothing-to-undo', // no rollback of this session is left to undo
   'no-copy', // facts.detail: a copy of the session could not be made
   'read-only', // the session's sandbox forbids writing files
+  'files-read-only', // the same; facts.turn: its conversation alone could be rolled back
   'store-unavailable', // facts.detail: our store cannot be written, so nothing could be saved first
   'store-full', // facts.detail: our store has reached its limit, so nothing could be saved first
   'busy', // another rollback of this session is under way
@@ -33,7 +37,8 @@ export type FailureCode = (typeof failureCodes)[number]
 
 /** Refusals that the same request can only meet again: a second look is not offered for them. */
 const final: ReadonlySet<FailureCode> = new Set([
-  'bad-request', 'unknown-turn', 'unknown-path', 'already-rolled-back', 'compacted', 'nothing-to-roll-back', 'nothing-to-undo', 'unsupported-host',
+  'bad-request', 'unknown-turn', 'unknown-path', 'unknown-selection', 'already-rolled-back', 'compacted', 'nothing-to-roll-back', 'nothing-to-undo', 'nothing-to-retry',
+  'cannot-drop', 'unsupported-host',
 ])
 export const isFinal = ({ code }: Failure): boolean => final.has(code)
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { OpIdSchema, OutcomeSchema, ScopeSchema } from '../checkpoint/journal-entry.ts'
+import { opActs, OpIdSchema, OutcomeSchema, ScopeSchema } from '../checkpoint/journal-entry.ts'
 import { FileStateSchema } from '../checkpoint/file-state.ts'
 import { GapSchema } from '../checkpoint/gap.ts'
 import { planId, sessionId } from '../ids.ts'
@@ -60,7 +60,8 @@ export type GitMove = v.InferOutput<typeof GitMoveSchema>
 
 export const OpSummarySchema = v.object({
   op: OpIdSchema,
-  act: v.picklist(['rollback', 'undo']),
+  act: v.picklist(opActs),
+  /** The rollback that was undone, or tried again. */
   of: v.optional(OpIdSchema),
   scope: ScopeSchema,
   target: v.optional(v.object({ startSeq: count, number: turnNumber, withdrawn: v.array(turnNumber) })),
@@ -69,9 +70,14 @@ export const OpSummarySchema = v.object({
   /** Moves of HEAD in the turns it withdrew, with what undoes them as things are now; not given in the reply to `outcome`. */
   gitMoves: v.optional(v.array(GitMoveSchema)),
   markerSeq: v.optional(count),
+  /** Of a rollback that was tried again: with what the last try came to. */
   outcomes: v.array(OutcomeSchema),
   /** The session to open now, because the conversation goes on there: the copy that a branch or an undo made, or, after the undo of such an undo, the original. */
   copy: v.optional(Session),
+  /** Files of its span that were not selected and stay as they are; absent for none. */
+  leftOut: v.optional(count),
+  /** Paths that failed and that `/rollback retry` would try again now; absent for none. */
+  retryable: v.optional(v.array(v.string())),
   /** A later undo reversed it. */
   undone: v.boolean(),
   atMs: int,
@@ -104,6 +110,10 @@ export const PreviewRowSchema = v.object({
 })
 export type PreviewRow = v.InferOutput<typeof PreviewRowSchema>
 
+/** Work of this session that goes on beside its turns. A `job` is a command in the background. */
+export const RunningWorkSchema = v.object({ kind: v.picklist(['job', 'subagent']), label: v.string() })
+export type RunningWork = v.InferOutput<typeof RunningWorkSchema>
+
 export const PreviewSchema = v.object({
   /** Hash of everything the preview rests on; a plan made from another state of the world is refused. */
   token: v.string(),
@@ -124,6 +134,12 @@ export const PreviewSchema = v.object({
   gitMoves: v.array(GitMoveSchema),
   /** First words of messages that wait in the queue and will run after the rollback. */
   queued: v.array(v.string()),
+  /** The host can remove them, so that a plan may ask for `queued: 'drop'`. */
+  canDropQueued: v.boolean(),
+  /** Jobs and subagents that run now: a plan is refused with `jobs-running` unless it says `running: 'continue'`. */
+  running: v.array(RunningWorkSchema),
+  /** Files cannot be written, because the session is read-only; scope `conversation` can be carried out all the same. */
+  isReadOnly: v.boolean(),
   /** Session state named as not rolled back: keys of locales `untouched.<key>`. */
   untouched: v.array(v.string()),
   /** The withdrawn prompt for the composer; images are attachment ids. */
@@ -132,6 +148,11 @@ export const PreviewSchema = v.object({
 export type Preview = v.InferOutput<typeof PreviewSchema>
 
 const locale = v.picklist(locales)
+/** What becomes of messages that wait in the queue, and whether jobs and subagents may go on during a rollback. */
+export const queuedChoices = ['keep', 'drop'] as const
+export type QueuedChoice = (typeof queuedChoices)[number]
+export const runningChoices = ['refuse', 'continue'] as const
+export type RunningChoice = (typeof runningChoices)[number]
 export const endpoints = {
   hello: {
     request: v.object({ locale: v.optional(locale), sessionId: v.optional(Session) }),
@@ -159,13 +180,31 @@ export const endpoints = {
       token: v.string(),
       /** Conflict paths to put back instead of keeping them. */
       putBack: v.optional(v.array(v.string()), []),
+      /** Absolute paths of rows that take part; absent means all. A path that is no row is refused with `unknown-selection`. */
+      only: v.optional(v.array(v.pipe(v.string(), v.startsWith('/')))),
       /** The conversation goes on in a copy and this session stays as it is; `token` is of a preview of the files alone. */
       branch: v.optional(v.boolean(), false),
+      /** `drop` removes the messages that wait when the plan is made, and none that comes later. */
+      queued: v.optional(v.picklist(queuedChoices), 'keep'),
+      running: v.optional(v.picklist(runningChoices), 'refuse'),
     }),
     reply: v.variant('kind', [
       v.object({ kind: v.literal('planned'), planId: PlanIdSchema, expiresAtMs: int }),
+      /** `changedRows(old, preview)` of src/restore/changed-rows.ts says which rows are different now. */
       v.object({ kind: v.literal('stale'), preview: PreviewSchema }),
     ]),
+  },
+  /** A plan for the paths that a rollback could not put back, toward the same states; executed like any plan. */
+  retry: {
+    request: v.object({ sessionId: Session, running: v.optional(v.picklist(runningChoices), 'refuse') }),
+    reply: v.object({
+      planId: PlanIdSchema,
+      expiresAtMs: int,
+      /** The rollback that is tried again. */
+      of: OpIdSchema,
+      /** What it would do as things are now; a file that changed since is kept. */
+      rows: v.array(PreviewRowSchema),
+    }),
   },
   /** Of a plan, of an op, or, with neither, of the last run of our command, when that carried out something. */
   outcome: {

@@ -14,6 +14,7 @@ export type Conflict =
 
 /** Why a path cannot be put back at all. */
 export type Skip = Extract<FileState, { kind: 'unknown' }>['reason'] | 'is-folder'
+  | 'in-the-way' // what stands in its place, or in the folder that stands there, was not selected
 
 export type FileAction = 'write' | 'recreate' | 'delete'
 
@@ -109,16 +110,21 @@ export const pathsOfUndo = (op: StandingOp): readonly string[] =>
   [...new Set([...op.begin.rows.map(row => row.path), ...bareFolders(op).map(({ path }) => path)])].sort()
 
 /**
+ * Decides how the paths in `failed` get where `op` wanted them, with the same rule: one that is no longer as the op
+ * left it is kept. `current` holds the state of each failed row.
+ */
+export function planRetry(op: StandingOp, failed: readonly string[], current: ReadonlyMap<string, FileState>): RestorePlan {
+  const again = new Set(failed)
+  const gone = new Set(op.removedFolders.map(({ path }) => path))
+  const wanted = op.begin.rows.filter(({ path }) => again.has(path)).map(({ path, was, goal }) => ({ path, goal, end: was }))
+  return { rows: planMoves(wanted, current, new Set()), folders: op.begin.foldersToRemove.filter(folder => !gone.has(folder)) }
+}
+
+/**
  * Decides how the files get back to what `op` replaced. Only paths that the op changed take part, and folders that it
  * removed and nothing comes back in; a path that is no longer as the op left it is a conflict.
  */
 export function planUndo(op: StandingOp, current: ReadonlyMap<string, FileState>, putBack: ReadonlySet<string>): RestorePlan {
-  const { stateAt, decided } = withoutLinksThatGo(current)
-  const row = ({ path, goal, end }: { readonly path: string; readonly goal: FileState; readonly end: FileState }): PlanRow => {
-    const now = withModeFrom(end, stateAt(path))
-    const conflict = sameState(now, end) ? undefined : 'changed-since'
-    return decided({ path, goal, current: now, conflict, turns: [], origin: 'tool', decision: decide({ goal, now, end }, conflict, putBack.has(path)) })
-  }
   const changed = restoredRows(op)
   const made = changed.filter(({ action }) => action === 'recreate').flatMap(({ absentFolders }) => absentFolders)
   // Where the op took a file away it may have made a folder, for what came back in it.
@@ -127,8 +133,24 @@ export function planUndo(op: StandingOp, current: ReadonlyMap<string, FileState>
     ...changed.map(({ path, was, goal }) => ({ path, goal: was, end: goal.kind === 'absent' && taken.has(path) ? { kind: 'folder' } as const : goal })),
     ...bareFolders(op).map(({ path, mode }) => ({ path, goal: { kind: 'folder', mode } as const, end: absent })),
   ]
-  const rows = wanted.toSorted(byPath).map(row)
+  const rows = planMoves(wanted, current, putBack)
   return { rows, folders: foldersToRemove(rows, made) }
+}
+
+/** `end`: the state an op of ours left there; anything else is somebody's later work. */
+interface Wanted {
+  readonly path: string
+  readonly goal: FileState
+  readonly end: FileState
+}
+
+function planMoves(wanted: readonly Wanted[], current: ReadonlyMap<string, FileState>, putBack: ReadonlySet<string>): readonly PlanRow[] {
+  const { stateAt, decided } = withoutLinksThatGo(current)
+  return wanted.toSorted(byPath).map(({ path, goal, end }) => {
+    const now = withModeFrom(end, stateAt(path))
+    const conflict = sameState(now, end) ? undefined : 'changed-since'
+    return decided({ path, goal, current: now, conflict, turns: [], origin: 'tool', decision: decide({ goal, now, end }, conflict, putBack.has(path)) })
+  })
 }
 
 /**

@@ -49,10 +49,21 @@ const markersOver = ({ markers }: Conversation, { startSeq, endSeq = Infinity }:
 
 export interface Target {
   readonly turn: Turn
-  /** Turns that leave the conversation, oldest first; those withdrawn before are not among them. */
+  /** Turns that leave the conversation, oldest first; those withdrawn before are not among them. For files alone: all turns from it on. */
   readonly withdrawn: readonly Turn[]
-  /** Surface nodes the marker shadows, in surface order; never empty. */
+  /** Surface nodes the marker shadows, in surface order; empty only for files alone. */
   readonly cut: readonly Seq[]
+}
+
+/**
+ * The turn numbered `number` as a target for files alone. The conversation stays, so that it does not matter what became
+ * of the turn there: files that a rollback kept, or of turns that were compacted, can still go back.
+ */
+export function judgeFileTarget({ turns }: Conversation, number: number): Result<Target, Failure> {
+  const turn = findTurn(turns, number)
+  if (turn === undefined) return fail(failure('unknown-turn', { turn: number, last: turns.at(-1)?.number ?? 0 }))
+  if (turns.at(-1)?.endSeq === undefined) return fail(failure('turn-running', { turn: turns.at(-1)!.number }))
+  return ok({ turn, withdrawn: turns.filter(({ startSeq }) => startSeq >= turn.startSeq), cut: [] })
 }
 
 /** The turn numbered `number` as a target, or the reason why not. */

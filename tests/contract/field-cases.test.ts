@@ -645,7 +645,7 @@ describe("the model's next request", () => {
     const { kind, text } = await chat.command('/rollback 2')
 
     expect(kind).toBe('error')
-    expect(text).toBe('Turn 2 is part of a compacted summary, and the summary cannot be cut in two. Choose a turn after the compaction.')
+    expect(text).toBe('Turn 2 is part of a compacted summary, and the summary cannot be cut in two. Choose a turn after the compaction, or put back its files only: /rollback 2 files')
     expect({ tree: world.tree(), surface: chat.surface() }).toEqual(before)
   })
 

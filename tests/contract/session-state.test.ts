@@ -77,7 +77,7 @@ describe('a session that may not write files', () => {
 
     const { kind, text } = await chat.command('/rollback 1')
 
-    expect({ kind, text }).toEqual({ kind: 'error', text: 'This session may not write files. Change the access mode of the session, then roll back.' })
+    expect({ kind, text }).toEqual({ kind: 'error', text: 'This session may not write files. Change the access mode of the session, then roll back. The conversation alone can go back as it is: /rollback 1 conversation' })
     expect(standing(world, chat)).toEqual(before)
   })
 

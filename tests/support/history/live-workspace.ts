@@ -14,6 +14,7 @@ import { draftRollback, lookAtAll } from '../../../host/rollback/draft.ts'
 import type { Operation } from '../../../host/rollback/op-end.ts'
 import { runRollback } from '../../../host/rollback/operation.ts'
 import { runUndo } from '../../../host/rollback/undo.ts'
+import { selectRows } from '../../../host/rollback/select-rows.ts'
 import { readRecords } from '../../../host/rollback/records.ts'
 import { makePathIndex } from '../../../host/store/path-index.ts'
 import { openStore } from '../../../host/store/store.ts'
@@ -143,9 +144,11 @@ export function aLiveWorkspace({ hasGit = false } = {}) {
       await capture.atStart(exec)
       return () => capture.afterCall(exec, undefined)
     },
-    rollsBack: async (session: ForeignSession, turn: number, putBack: ReadonlySet<string> = new Set()): Promise<Operation> => {
-      const draft = await draftRollback(deps, { session, agent: undefined, turn, scope: 'files', putBack })
-      return valueOf(await runRollback(deps, valueOf(draft), never))
+    /** `only`: names of paths in the workspace. */
+    rollsBack: async (session: ForeignSession, turn: number, putBack: ReadonlySet<string> = new Set(), only?: readonly string[]): Promise<Operation> => {
+      const draft = valueOf(await draftRollback(deps, { session, agent: undefined, turn, scope: 'files', putBack }))
+      const selected = selectRows(draft, only === undefined ? undefined : { kind: 'paths', paths: only.map(name => join(root, name)) }, root)
+      return valueOf(await runRollback(deps, draft, valueOf(selected), never))
     },
     /** Nothing is undone where `op` changed nothing. */
     undoes: async (session: ForeignSession, op: OpId): Promise<Operation | undefined> => {
