@@ -24,6 +24,7 @@ import { makeSessionCopies } from './dsh/session-copy.ts'
 import { idOf } from './dsh/session-log.ts'
 import { readHeaders } from './dsh/stored-sessions.ts'
 import { watchToolCalls } from './dsh/tool-calls.ts'
+import { makeCheckpoints } from './rollback/checkpoints.ts'
 import { makeCommand } from './rollback/command.ts'
 import type { RollbackDeps } from './rollback/deps.ts'
 import { makeDiffs } from './rollback/diff.ts'
@@ -94,6 +95,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   }
   const service = makeRollbackService(deps)
   const diffs = makeDiffs(deps)
+  const checkpoints = makeCheckpoints(deps)
 
   const live = (id: SessionId) => untilLive(sessions, agents, id)
 
@@ -113,8 +115,9 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     preview: async ({ sessionId, turn, scope }) => service.preview(await live(sessionId), turn, scope),
     plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
     retry: ({ sessionId, running }) => service.planRetry(sessionId, running),
-    diff: async ({ sessionId, ...ask }) => diffs.diff(await live(sessionId), ask),
-    counts: async ({ sessionId, ...ask }) => diffs.counts(await live(sessionId), ask),
+    checkpoint: async ({ sessionId, ...ask }) => checkpoints.checkpoint(await live(sessionId), ask),
+    diff: async ({ sessionId, ...ask }) => (ask.until === undefined ? diffs : checkpoints).diff(await live(sessionId), ask),
+    counts: async ({ sessionId, ...ask }) => (ask.until === undefined ? diffs : checkpoints).counts(await live(sessionId), ask),
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
   })
   ctx.effect(() => {

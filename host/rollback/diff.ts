@@ -39,15 +39,10 @@ export function makeDiffs(deps: RollbackDeps): Diffs {
     counts: async (id, { turn, paths }) => {
       const span = await spanOf(deps, id, turn)
       if (!span.ok) return span
-      const counts: LineCount[] = []
-      const startedAtMs = deps.now()
-      for (const path of paths) {
-        if (deps.now() - startedAtMs > COUNT_MS) break
-        await nextTask()
-        const sides = await sidesOf(deps, span.value, path, COUNT_BYTES)
-        const counted = sides === undefined ? undefined : countLines(sides.now, sides.goal)
-        if (counted !== undefined) counts.push({ path, ...counted })
-      }
+      const counts = await countAll(deps, paths, async (path, maxBytes) => {
+        const sides = await sidesOf(deps, span.value, path, maxBytes)
+        return sides && { before: sides.now, after: sides.goal }
+      })
       return ok({ counts })
     },
   }
@@ -98,6 +93,23 @@ async function sidesOf(deps: RollbackDeps, span: Span, path: string, maxBytes = 
     now: { state: row.current, bytes: row.current.kind === 'file' ? bytes : undefined },
     goal: { state: goal, bytes: isSame ? bytes : wanted ? await span.records.readBlob(goal.digest) : undefined },
   }
+}
+
+/** Lines that come and go at each path whose sides are had; what takes too long is left out. */
+export async function countAll(
+  deps: Pick<RollbackDeps, 'now'>, paths: readonly string[],
+  sidesAt: (path: string, maxBytes: number) => Promise<{ readonly before: Side; readonly after: Side } | undefined>,
+): Promise<LineCount[]> {
+  const counts: LineCount[] = []
+  const startedAtMs = deps.now()
+  for (const path of paths) {
+    if (deps.now() - startedAtMs > COUNT_MS) break
+    await nextTask()
+    const sides = await sidesAt(path, COUNT_BYTES)
+    const counted = sides === undefined ? undefined : countLines(sides.before, sides.after)
+    if (counted !== undefined) counts.push({ path, ...counted })
+  }
+  return counts
 }
 
 function countLines(now: Side, goal: Side): { added: number; removed: number } | undefined {

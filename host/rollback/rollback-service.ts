@@ -195,7 +195,7 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       const { ledger } = records.value
       const workspace = deps.workspaceOf(session.value)
       const now = workspace === undefined || !ledger.brackets.some(({ head }) => head !== undefined) ? undefined : await headNow(workspace, deps.store.layout.indexes)
-      return ok(timelineOf(id, readEvents(session.value), ledger, now))
+      return ok(timelineOf(id, readEvents(session.value), records.value, now))
     },
 
     preview: async (id, turn, scope) => {

@@ -3,15 +3,20 @@ import { failedPaths, retryableOp, type Ledger, type StandingOp } from '../../sr
 import type { SessionId } from '../../src/ids.ts'
 import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
 import { gapsByTurn, uncoveredCommands } from '../../src/checkpoint/coverage.ts'
+import { changesByTurn } from '../../src/checkpoint/compare.ts'
 import type { LogEvent } from '../../src/turn/log-event.ts'
 import { readConversation, turnState } from '../../src/turn/rollback-target.ts'
 import { titleOf } from './draft.ts'
 import type { Operation } from './op-end.ts'
+import type { Records } from './records.ts'
 
 /** The session as a list of turns, newest first, and its ops, newest first. `now` is where HEAD is, when that is known. */
-export function timelineOf(session: SessionId, events: readonly LogEvent[], ledger: Ledger, now: HeadNow | undefined): { turns: TurnRow[]; ops: OpSummary[] } {
+export function timelineOf(
+  session: SessionId, events: readonly LogEvent[], { ledger, entries }: Pick<Records, 'ledger' | 'entries'>, now: HeadNow | undefined,
+): { turns: TurnRow[]; ops: OpSummary[] } {
   const conversation = readConversation(events)
   const files = filesByTurn(ledger)
+  const changed = changesByTurn(entries)
   const uncovered = uncoveredCommands(session, ledger)
   const gaps = gapsByTurn({ session, turns: conversation.turns, ledger })
   return {
@@ -20,6 +25,7 @@ export function timelineOf(session: SessionId, events: readonly LogEvent[], ledg
       images: turn.prompts.reduce((sum, prompt) => sum + prompt.images.length, 0),
       state: turnState(conversation, turn),
       files: files.get(turn.startSeq)?.size ?? 0,
+      changed: countsOf(changed.get(turn.startSeq)),
       commands: uncovered(turn).length,
       gaps: [...gaps.get(turn.startSeq) ?? []],
     })),
@@ -73,4 +79,9 @@ function filesByTurn(ledger: Ledger): ReadonlyMap<number, ReadonlySet<string>> {
     for (const { turn } of records) files.set(turn.startSeq, (files.get(turn.startSeq) ?? new Set()).add(path))
   }
   return files
+}
+
+const countsOf = (paths: ReadonlyMap<string, 'tool' | 'shell'> = new Map()): { tool: number; shell: number } => {
+  const tool = [...paths.values()].filter(origin => origin === 'tool').length
+  return { tool, shell: paths.size - tool }
 }

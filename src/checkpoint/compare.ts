@@ -38,8 +38,8 @@ interface Step {
 
 /**
  * What is recorded between the start of turn `from` and the end of turn `to`, from the journal alone; without `to` up to
- * its end. Withdrawn turns count as what they were: things that happened. Paths that are at the end as they were are
- * left out of a stretch, and stay where a single turn is asked for: it did change them.
+ * its end, which need not be what is on the disk. Withdrawn turns count as what they were: things that happened. Paths
+ * that are after `to` as they were before `from` are left out, unless it is the same turn: that one did change them.
  */
 export function compareTurns(entries: Iterable<JournalEntry>, from: TurnPlace, to: TurnPlace | undefined): readonly ComparedPath[] {
   const isOne = to?.startSeq === from.startSeq
@@ -51,7 +51,7 @@ export function compareTurns(entries: Iterable<JournalEntry>, from: TurnPlace, t
     if (within.length === 0) continue
     const before = stateBefore(steps, from)
     const after = stateAfter(steps, to)
-    if (!isOne && sameState(before, after)) continue
+    if (!isOne && to !== undefined && sameState(before, after)) continue
     rows.push({
       path, before, after,
       origins: comparedOrigins.filter(origin => within.some(step => step.origin === origin)),
@@ -59,6 +59,19 @@ export function compareTurns(entries: Iterable<JournalEntry>, from: TurnPlace, t
     })
   }
   return rows
+}
+
+/** Paths that each turn changed, by its startSeq: `shell` when no call named them. Withdrawn turns are turns. */
+export function changesByTurn(entries: Iterable<JournalEntry>): ReadonlyMap<Seq, ReadonlyMap<string, 'tool' | 'shell'>> {
+  const turns = new Map<Seq, Map<string, 'tool' | 'shell'>>()
+  for (const [path, steps] of stepsByPath(entries)) {
+    for (const { turn, origin } of steps) {
+      if (turn === undefined) continue
+      const paths = turns.get(turn) ?? new Map<string, 'tool' | 'shell'>()
+      turns.set(turn, paths.set(path, origin === 'tool' ? 'tool' : paths.get(path) ?? 'shell'))
+    }
+  }
+  return turns
 }
 
 /** What the turn found; where it did not touch the path, what stood there by then. */

@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { FileStateSchema } from '../checkpoint/file-state.ts'
+import { untilOf } from './checkpoints.ts'
 
 /** Texts up to this size are sent for a diff, each side; and pictures. */
 export const MAX_TEXT_BYTES = 2 * 1024 * 1024
@@ -43,13 +44,16 @@ export type FileChange = v.InferOutput<typeof FileChangeSchema>
 const LineCountSchema = v.object({ path: Path, added: count, removed: count })
 export type LineCount = v.InferOutput<typeof LineCountSchema>
 
-/** `about`: the session and the turn, as every endpoint that looks at one rollback has them. */
-export const diffEndpoints = <About extends v.ObjectEntries>(about: About) => ({
+/**
+ * `about`: the session and the turn, as every endpoint that looks at one rollback has them. With `until` they are not
+ * about a rollback but about what happened: `current` is the path before `turn`, `goal` after `until`.
+ */
+export const diffEndpoints = <About extends v.ObjectEntries, Turn extends v.GenericSchema<number, number>>(about: About, turn: Turn) => ({
   /** What a rollback to before `turn` would do to one path of its preview. */
-  diff: { request: v.object({ ...about, path: Path }), reply: FileChangeSchema },
+  diff: { request: v.object({ ...about, path: Path, until: untilOf(turn) }), reply: FileChangeSchema },
   /** Lines that would come and go; paths that are no texts, or too much work, are left out. */
   counts: {
-    request: v.object({ ...about, paths: v.pipe(v.array(Path), v.maxLength(MAX_COUNTED)) }),
+    request: v.object({ ...about, until: untilOf(turn), paths: v.pipe(v.array(Path), v.maxLength(MAX_COUNTED)) }),
     reply: v.object({ counts: v.array(LineCountSchema) }),
   },
 })

@@ -3,6 +3,7 @@ import { opActs, OpIdSchema, OutcomeSchema, ScopeSchema } from '../checkpoint/jo
 import { FileStateSchema } from '../checkpoint/file-state.ts'
 import { GapSchema } from '../checkpoint/gap.ts'
 import { planId, sessionId } from '../ids.ts'
+import { checkpointEndpoints } from './checkpoints.ts'
 import { diffEndpoints } from './diff.ts'
 import { FailureSchema } from './failure.ts'
 
@@ -39,6 +40,8 @@ export const TurnRowSchema = v.object({
   state: v.picklist(turnStates),
   /** Paths with a record in this turn. */
   files: count,
+  /** Paths that it changed, those included whose records a rollback cancelled: named by calls, and the others, which changed while commands ran. */
+  changed: v.optional(v.object({ tool: count, shell: count })),
   /** Shell and other commands whose changes are not covered. */
   commands: count,
   /** What of it nobody can vouch for, one per reason. */
@@ -211,7 +214,8 @@ export const endpoints = {
     request: v.object({ sessionId: Session, planId: v.optional(PlanIdSchema), op: v.optional(OpIdSchema) }),
     reply: v.object({ op: v.optional(OpSummarySchema) }),
   },
-  ...diffEndpoints({ sessionId: Session, turn: turnNumber }),
+  ...diffEndpoints({ sessionId: Session, turn: turnNumber }, turnNumber),
+  ...checkpointEndpoints({ sessionId: Session, turn: turnNumber }, turnNumber),
 } as const
 export type Endpoint = keyof typeof endpoints
 export type RequestOf<E extends Endpoint> = v.InferOutput<(typeof endpoints)[E]['request']>
