@@ -3,10 +3,8 @@ import fsPromises from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { randomUUID } from 'node:crypto'
-import * as plugin from '../../host/index.ts'
-import { dsh, type Foreign } from '../contract/support/dsh-packages.ts'
-import { scriptedModel, type Step } from '../contract/support/scripted-model.ts'
+import type { Foreign } from '../contract/support/dsh-packages.ts'
+import { runs, startChat } from './a-chat.ts'
 import type { Bench } from './run.ts'
 
 /** Counts the calls that list one of `folders`, whoever makes them, until `end`. */
@@ -34,39 +32,6 @@ function countFolderReads(folders: ReadonlySet<string>): { count(): number; end(
   }
 }
 
-/** The packages of DSH that a turn with file tools and commands needs, our plugin, and one session in `ws`. */
-async function startChat(home: string, ws: string): Promise<{ turn(...steps: Step[]): Promise<void>; stop(): Promise<void> }> {
-  process.env.DSH_HOME = home
-  const { Context } = await dsh('cordis')
-  const ctx: Foreign = new Context()
-  const model = await scriptedModel()
-  const packages: [string, object?][] = [
-    ['dsh-invariants'], ['dsh-llm'], ['dsh-session'], ['dsh-session/invariant'], ['dsh-system-prompt', { persona: 'You are scripted.' }],
-    ['dsh-tools', { mode: 'native' }], ['dsh-agent'], ['dsh-session-persistence-jsonl', { root: join(home, 'sessions'), writeBatchMaxDelayMs: 1 }],
-    ['dsh-session-checkpoint-policy'], ['dsh-commands'], ['dsh-sandbox-policy', { mode: 'workspace-write', workspaceRoot: ws }],
-    ['dsh-fs-sandbox', { cwd: ws }], ['dsh-fs-observation-policy'], ['dsh-tool-fs', {}], ['dsh-subprocess-local'],
-    ['dsh-bash-local', { cwd: ws }], ['dsh-shell-env'], ['dsh-tool-bash', { enableRunInBackground: false }],
-  ]
-  const mount = async ([module, config]: [string, object?]): Promise<void> => {
-    const found = await dsh(module)
-    await ctx.plugin(typeof found.default === 'function' ? found.default : found, config)
-  }
-  for (const entry of packages) await mount(entry)
-  ctx.llm.registerAdapter(['scripted'], model.adapter)
-  await ctx.plugin(plugin, {})
-  await mount(['dsh-agent-loop', { agents: [] }])
-  const { agent } = await ctx.agents.create({ sessionId: 's1', meta: { cwd: ws }, agentOptions: { provider: 'scripted', model: 'm' } })
-  return {
-    turn: async (...steps) => {
-      model.script.push(...steps)
-      agent.followup({ id: randomUUID(), role: 'user', source: { kind: 'user' }, content: [{ type: 'text', text: 'go' }] })
-      await agent.whenIdle()
-      if (model.script.length > 0) throw new Error('bench: the turn did not run')
-    },
-    stop: () => ctx.fiber.dispose(),
-  }
-}
-
 export const benches: readonly Bench[] = [{
   name: 'no_scan',
   run: async () => {
@@ -81,7 +46,7 @@ export const benches: readonly Bench[] = [{
       await chat.turn({ tools: [['write', { file_path: 'd1/new', content: '1' }]] }, { tools: [['read', { file_path: 'd2/f2' }]] }, { tools: [['edit', { file_path: 'd2/f2', old_string: 'x', new_string: 'y' }]] })
       if (fs.readFileSync(join(ws, 'd2/f2'), 'utf8') !== 'y') throw new Error('bench: the turn wrote nothing')
       const value = reads.count()
-      await chat.turn({ tools: [['bash', { command: 'true', description: 'Run' }]] })
+      await chat.turn(runs('true'))
       if (reads.count() - value < 50) throw new Error('bench: the count misses the look around a command')
       return { value, unit: 'folder reads', limit: 0, baseline: { name: 'a turn with a command', value: reads.count() - value }, input: 'a turn that writes and edits in a plain folder of 1,000 files in 50 folders' }
     } finally {
