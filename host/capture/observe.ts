@@ -21,6 +21,8 @@ export async function observePath(
   path: string,
   { maxBytes, fs = nodeFileSystem }: { readonly maxBytes: number; readonly fs?: FileSystem | undefined },
 ): Promise<Observation> {
+  const quick = fs.isDisk === true ? observeQuickly(path, maxBytes) : undefined
+  if (quick !== undefined) return quick
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
       if (attempt > 0) await wait(PAUSE_MS)

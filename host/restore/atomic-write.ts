@@ -18,11 +18,13 @@ export type Content =
  * Extended attributes and ACLs of a replaced file are not carried over.
  */
 export async function replace(
-  { path, temp, content, beforeRename }: {
+  { path, temp, content, beforeRename, renamed }: {
     readonly path: string
     readonly temp: string
     readonly content: Content
     readonly beforeRename: () => Promise<string | undefined>
+    /** Makes the new name survive a power cut, or sees to that later. */
+    readonly renamed: (folder: string) => Promise<void>
   },
   fs: FileSystem,
 ): Promise<string | undefined> {
@@ -34,7 +36,7 @@ export async function replace(
   const reason = await beforeRename()
   if (reason !== undefined) return reason
   await fs.rename(temp, path)
-  await syncFolder(dirname(path), fs)
+  await renamed(dirname(path))
   return undefined
 }
 

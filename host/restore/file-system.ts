@@ -1,3 +1,4 @@
+import * as nodeSync from 'node:fs'
 import { constants, type BigIntStats } from 'node:fs'
 import * as node from 'node:fs/promises'
 
@@ -17,6 +18,8 @@ export type FileSystem = {
   symlink(target: string, path: string): Promise<void>
   mkdir(path: string, mode: number): Promise<void>
   rmdir(path: string): Promise<void>
+  /** The disk itself, with or without steps being told: looks at small files may use calls that are not in the port. */
+  readonly isDisk?: true
 }
 
 export type OpenFile = {
@@ -31,9 +34,11 @@ export type OpenFile = {
   close(): Promise<void>
 }
 
+/** Looks take microseconds and are made without a turn of the event loop; who makes many of them gives way now and then. */
 export const nodeFileSystem: FileSystem = {
-  lstat: path => node.lstat(path, { bigint: true }),
-  realpath: path => node.realpath(path),
+  isDisk: true,
+  lstat: async path => nodeSync.lstatSync(path, { bigint: true }),
+  realpath: async path => nodeSync.realpathSync.native(path),
   readlink: path => node.readlink(path, { encoding: 'buffer' }),
   open: async (path, flags, mode) => openFile(await node.open(path, flags, mode)),
   rename: (from, to) => node.rename(from, to),

@@ -22,6 +22,8 @@ export type MoveDeps = {
   readonly readBlob: (digest: Digest) => Promise<Buffer | undefined>
   readonly fs: FileSystem
   readonly maxBytes: number
+  /** Gets each folder in which a name came or went, to sync it later; without it that is done at once. */
+  readonly syncLater?: ((folder: string) => void) | undefined
 }
 
 /**
@@ -66,6 +68,7 @@ const failed = (reason: string): Moved => ({ result: 'failed', reason, leftovers
 async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved> {
   const { path, temp, from, to } = move
   const { fs } = deps
+  const namesChanged = async (folder: string): Promise<void> => deps.syncLater === undefined ? syncFolder(folder, fs) : deps.syncLater(folder)
   if (!await parentsAreReal(path, fs)) return failed('behind-link')
   scene.temp = true // ours, or one of an earlier try
   await discardTemp(temp, fs)
@@ -82,7 +85,7 @@ async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved>
     case 'absent':
       if (!await parentsAreReal(path, fs)) return failed('behind-link')
       await (from.kind === 'folder' ? fs.rmdir(path) : fs.unlink(path))
-      await syncFolder(dirname(path), fs)
+      await namesChanged(dirname(path))
       break
     case 'folder': {
       const reason = isSwap(move) && !isBetween ? await setAside(move, scene, deps) : undefined
@@ -102,7 +105,7 @@ async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved>
         if (!await parentsAreReal(path, fs)) return 'behind-link'
         return isSwap(move) ? makeRoom(move, scene, deps) : unlessStill(from, await look(move, deps))
       }
-      const reason = await replace({ path, temp, content, beforeRename }, fs)
+      const reason = await replace({ path, temp, content, beforeRename, renamed: namesChanged }, fs)
       if (reason !== undefined) return failed(reason)
       delete scene.putBack
     }

@@ -12,7 +12,12 @@ import { errnoOf, nodeFileSystem, type FileSystem } from './file-system.ts'
  */
 export async function parentsAreReal(path: string, fs: FileSystem = nodeFileSystem): Promise<boolean> {
   if (resolve(path) !== path || path === dirname(path)) return false
-  const parent = await nearestExisting(dirname(path), fs)
+  return isRealFolder(dirname(path), fs)
+}
+
+/** The same for anything in `folder`: it, or its nearest parent that exists, is no link and behind none. */
+export async function isRealFolder(folder: string, fs: FileSystem = nodeFileSystem): Promise<boolean> {
+  const parent = await nearestExisting(folder, fs)
   try {
     return await fs.realpath(parent) === parent
   } catch (error) {

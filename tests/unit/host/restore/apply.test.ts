@@ -473,7 +473,7 @@ test('stops between two rows when told to, and throws the reason', async () => {
   const rows = [w.row('a', w.file('agent'), w.file('mine')), w.row('b', w.file('agent'), w.file('mine'))]
 
   const done = applyFiles(w.begin(rows), {
-    ...w.deps, signal: stop.signal, onStep: ({ act }) => { if (act === 'rename') stop.abort(new Error('stopped')) },
+    ...w.deps, rowsAtATime: 1, signal: stop.signal, onStep: ({ act }) => { if (act === 'rename') stop.abort(new Error('stopped')) },
   })
 
   await expect(done).rejects.toThrow('stopped')

@@ -64,7 +64,9 @@ beforeEach(async () => {
 })
 afterEach(() => w.clean())
 
-const apply = (fs: FileSystem = faultyFileSystem(quick)) => applyFiles(begin, { ...w.deps, fs })
+/** Rows one by one, so that the n-th call is always the same one. */
+const apply = (fs: FileSystem = faultyFileSystem(quick)) => applyFiles(begin, { ...w.deps, fs, rowsAtATime: 1 })
+const applyTogether = (fs: FileSystem) => applyFiles(begin, { ...w.deps, fs })
 const takeBack = (fs: FileSystem = faultyFileSystem(quick)) => takeBackFiles(begin, { ...w.deps, fs })
 
 test('the op goes from its start to its goal and back', async () => {
@@ -122,6 +124,26 @@ describe('one call fails', () => {
     }
   }, 60_000)
 
+  test.each(codes)('%s at any call while rows go several at a time: no third state, and the next try ends it', async code => {
+    const calls = await callsOf(apply, quick)
+    for (const { number } of share(calls, 2 * codes.length, codes.indexOf(code))) {
+      await lay()
+      const before = ({ number: now }: FsCall) => { if (now === number) throw errno(code) }
+
+      const { outcomes } = await applyTogether(faultyFileSystem({ ...quick, before }))
+
+      for (const row of begin.rows) {
+        const state = await w.stateOf(nameOf(row.path))
+        const isMade = state.kind === 'folder' && begin.rows.some(other => other.absentFolders.includes(row.path))
+        if (sameState(state, row.goal) || isMade) continue
+        expect(sameState(state, row.was), `${code} at call ${number}, ${row.path} is ${JSON.stringify(state)}`).toBe(true)
+        expect(outcomes.find(one => one.path === row.path)?.result).toBe('failed')
+      }
+      await applyTogether(faultyFileSystem(quick))
+      expect(await w.snapshot(), `call ${number}`).toEqual(goal)
+    }
+  }, 60_000)
+
   test('what fails can be taken back as well', async () => {
     for (const { number } of share(await callsOf(apply, quick), 6, 0)) {
       await lay()
@@ -146,15 +168,16 @@ describe('one call fails', () => {
 
   test('an error after the change is told with the path restored', async () => {
     const calls = await callsOf(apply)
-    const rename = calls.find(({ fn, path }) => fn === 'rename' && path === w.at('edited.txt'))!
+    const rename = calls.findLast(({ fn, path }) => fn === 'rename' && path === w.at('link'))!
     const sync = calls.find(({ number, fn, path }) => number > rename.number && fn === 'file.sync' && path === w.root)!
     await lay()
     const before = ({ number }: FsCall) => { if (number === sync.number) throw errno('EIO') }
 
     const { outcomes } = await apply(faultyFileSystem({ before }))
 
+    // Their names are in the folder that could not be synced.
     expect(outcomes.filter(({ reason }) => reason !== undefined))
-      .toEqual([{ path: w.at('edited.txt'), action: 'write', result: 'restored', reason: 'EIO' }])
+      .toEqual(['edited.txt', 'run.sh', 'link'].map(name => ({ path: w.at(name), action: 'write', result: 'restored', reason: 'EIO' })))
     expect(await w.snapshot()).toEqual(goal)
   })
 })
@@ -183,6 +206,17 @@ describe('the process dies', () => {
     for (const { number, fn, path } of share(await callsOf(apply, quick), 6, offset)) {
       await lay()
       await expect(apply(dyingFileSystem(number, when, quick))).rejects.toThrow(Crash)
+
+      await takeBack()
+
+      expect(await w.snapshot(), `${when} ${number}: ${fn} ${path}`).toEqual(start)
+    }
+  }, 60_000)
+
+  test.each(moments)('%s any call of apply, rows going several at a time: take back leads to the start, and nothing goes on behind it', async (when, offset) => {
+    for (const { number, fn, path } of share(await callsOf(apply, quick), 6, offset)) {
+      await lay()
+      await expect(applyTogether(dyingFileSystem(number, when, quick))).rejects.toThrow(Crash)
 
       await takeBack()
 
