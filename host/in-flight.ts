@@ -15,9 +15,10 @@ export async function inFlight<T, R>(items: readonly T[], { max, maxWeight, weig
   const underWay = new Set<Promise<void>>()
   const errors: unknown[] = []
   let weight = 0
+  const isFull = (more: number): boolean => underWay.size > 0 && (underWay.size >= max || weight + more > maxWeight)
   for (const [at, item] of items.entries()) {
     const its = weightOf(item)
-    while (underWay.size > 0 && (underWay.size >= max || weight + its > maxWeight)) await Promise.race(underWay)
+    while (isFull(its)) await Promise.race(underWay)
     if (errors.length > 0) break
     weight += its
     const run = async (): Promise<void> => {

@@ -8,6 +8,7 @@ import { ok } from '../src/result.ts'
 import { translate } from '../locales/translate.ts'
 import { makeBrackets } from './capture/brackets.ts'
 import { makeCapture } from './capture/capture.ts'
+import { makeStateCache } from './capture/fingerprint.ts'
 import { makeKnownWrites } from './capture/known-writes.ts'
 import { settingsOf } from './config.ts'
 import { watchAgents } from './dsh/agent-events.ts'
@@ -84,7 +85,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   })
   const capture = makeCapture({ sessions, health, observations, brackets, writes, journalOf, maxFileBytes, dshHome: home, now: Date.now })
   const deps: RollbackDeps = {
-    ctx, sessions, agents, store, pathIndex: makePathIndex(store), health, observations, workspaceOf, maxFileBytes: settings.maxFileBytes,
+    ctx, sessions, agents, store, pathIndex: makePathIndex(store), health, observations, workspaceOf, maxFileBytes: settings.maxFileBytes, states: makeStateCache(),
     copies: makeSessionCopies(ctx, sessions, health), headerOf: readHeaders(ctx),
     journalOf: session => writes.ofOps(journalOf(session)),
     captured: capture.settled,

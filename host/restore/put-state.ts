@@ -73,7 +73,8 @@ async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved>
   scene.temp = true // ours, or one of an earlier try
   await discardTemp(temp, fs)
   const now = await look(move, deps)
-  if (sameState(now, to)) return restored
+  // Behind a link that appeared during the look, something else would be in that state.
+  if (sameState(now, to)) return await parentsAreReal(path, fs) ? restored : failed('behind-link')
   // Between a file and a folder there is a moment of neither; an earlier try may have ended there.
   const isBetween = now.kind === 'absent' && isSwap(move)
   const refusal = isBetween ? undefined : unlessStill(from, now)
@@ -82,11 +83,14 @@ async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved>
   switch (to.kind) {
     case 'unknown':
       return failed(to.reason)
-    case 'absent':
+    case 'absent': {
       if (!await parentsAreReal(path, fs)) return failed('behind-link')
+      const reason = unlessStill(from, await look(move, deps))
+      if (reason !== undefined) return failed(reason)
       await (from.kind === 'folder' ? fs.rmdir(path) : fs.unlink(path))
       await namesChanged(dirname(path))
       break
+    }
     case 'folder': {
       const reason = isSwap(move) && !isBetween ? await setAside(move, scene, deps) : undefined
       if (reason !== undefined) return failed(reason)
@@ -100,6 +104,7 @@ async function attempt(move: Move, scene: Scene, deps: MoveDeps): Promise<Moved>
     case 'link': {
       const content = to.kind === 'link' ? to : await fileContent(move, to, deps)
       if (!content) return failed('object-gone')
+      if (!await parentsAreReal(path, fs)) return failed('behind-link')
       await makeFolders(move.folders, scene.folders, fs)
       const beforeRename = async () => {
         if (!await parentsAreReal(path, fs)) return 'behind-link'
@@ -152,8 +157,16 @@ async function look({ path, from, to }: Move, { fs, maxBytes }: MoveDeps): Promi
   return (await observePath(path, { maxBytes: limitFor([from, to], maxBytes), fs })).state
 }
 
-const isAt = async (state: FileState, move: Move, deps: MoveDeps): Promise<boolean> =>
-  sameState(await look(move, deps), state)
+/** False also when nobody can tell: an error here may not hide the one that came before it. */
+async function isAt(state: FileState, move: Move, deps: MoveDeps): Promise<boolean> {
+  if (!sameState(await look(move, deps), state)) return false
+  try {
+    return await parentsAreReal(move.path, deps.fs)
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error
+    return false
+  }
+}
 
 function unlessStill(expected: FileState, now: FileState): string | undefined {
   if (sameState(expected, now)) return undefined

@@ -1,5 +1,6 @@
 import type { SessionId } from '../../src/ids.ts'
 import type { Locale } from '../../src/protocol/requests.ts'
+import type { StateCache } from '../capture/fingerprint.ts'
 import type { Health } from '../dsh/health.ts'
 import type { ForeignAgents, ForeignHeader, ForeignSession, ForeignSessions, HostContext } from '../dsh/host-types.ts'
 import type { Observations } from '../dsh/observations.ts'
@@ -22,6 +23,8 @@ export interface RollbackDeps {
   readonly maxFileBytes: number
   /** Header of a session that need not be live; undefined where the host does not know it. */
   headerOf(id: string): Promise<ForeignHeader | undefined>
+  /** States of paths by fingerprint, for plans. */
+  readonly states: StateCache
   journalOf(session: ForeignSession): SessionJournal
   /** Real path of the session's workspace; undefined for a session without one. */
   workspaceOf(session: ForeignSession): string | undefined

@@ -10,7 +10,7 @@ import { fail, ok, type Result } from '../../src/result.ts'
 import { judgeTarget, readConversation } from '../../src/turn/rollback-target.ts'
 import { readEvents } from '../dsh/session-log.ts'
 import type { RollbackDeps } from './deps.ts'
-import { lookAt } from './draft.ts'
+import { lookAt } from './paths-now.ts'
 import { contentOf, textOf, type Side } from './file-content.ts'
 import { readRecords, type Records } from './records.ts'
 

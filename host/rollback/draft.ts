@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { isAbsolute, relative } from 'node:path'
 import { coverageGaps, isGapOfFiles } from '../../src/checkpoint/coverage.ts'
 import type { Gap } from '../../src/checkpoint/gap.ts'
-import { unknown, type FileState } from '../../src/checkpoint/file-state.ts'
+import { unknown } from '../../src/checkpoint/file-state.ts'
 import { gitMoves, movesFrom, type MovedHead } from '../../src/checkpoint/git-move.ts'
 import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { Seq } from '../../src/ids.ts'
@@ -13,15 +13,14 @@ import { isFolderRemoval, pathsInSpan, planRestore, type PlanRow, type RestorePl
 import { fail, ok, type Result } from '../../src/result.ts'
 import { judgeFileTarget, judgeTarget, readConversation, type Conversation, type Target } from '../../src/turn/rollback-target.ts'
 import type { Turn } from '../../src/turn/turn-index.ts'
-import { observePath, type Observation } from '../capture/observe.ts'
-import { errnoOf } from '../restore/file-system.ts'
-import { parentsAreReal } from '../restore/safe-path.ts'
+import { makeBreath } from '../breath.ts'
 import { idOf, readEvents, surfaceGeneration } from '../dsh/session-log.ts'
 import { droppable, queuedPrompts, sandboxMode, whyBusy, workBeside } from '../dsh/agents.ts'
 import type { ForeignAgent, ForeignSession } from '../dsh/host-types.ts'
 import type { RollbackDeps } from './deps.ts'
 import { headNow } from './head-now.ts'
 import { writesOfOthers } from './other-sessions.ts'
+import { lookAtAll } from './paths-now.ts'
 import { readRecords, type Records } from './records.ts'
 
 /** A rollback thought through to the end: nothing is left to decide, nothing has been touched. */
@@ -88,7 +87,13 @@ async function planFiles(
   const plan = planRestore(ledger, startSeq, {
     current: await lookAtAll(deps, paths), putBack, distrusted: records.distrustedFrom(startSeq), others,
   })
-  return { ...plan, rows: await Promise.all(plan.rows.map(row => skipIfGone(row, records))) }
+  const rows: PlanRow[] = []
+  const breath = makeBreath()
+  for (const row of plan.rows) {
+    await breath()
+    rows.push(await skipIfGone(row, records))
+  }
+  return { ...plan, rows }
 }
 
 /** A row that would need bytes which the store has no more is known not to go back before anybody agrees to it. */
@@ -103,25 +108,6 @@ async function movesOf(deps: RollbackDeps, session: ForeignSession, { brackets }
   if (workspace === undefined || movesFrom(brackets, startSeq).length === 0) return []
   const hasKept = rows.some(({ decision }) => decision.kind === 'keep' && decision.conflict === 'git-moved')
   return gitMoves({ brackets, startSeq, now: await headNow(workspace, deps.store.layout.indexes), hasKept })
-}
-
-/** The state of each path now. A path behind a link that was not there at capture is not looked through. */
-export async function lookAtAll(deps: Pick<RollbackDeps, 'maxFileBytes'>, paths: readonly string[]): Promise<ReadonlyMap<string, FileState>> {
-  const states = new Map<string, FileState>()
-  for (const path of paths) states.set(path, (await lookAt(path, deps.maxFileBytes)).state)
-  return states
-}
-
-/** The same for one path, with a file's bytes. */
-export async function lookAt(path: string, maxBytes: number): Promise<Observation> {
-  try {
-    if (!await parentsAreReal(path)) return { state: unknown('behind-link') }
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error
-    // A folder that lets nobody in, a drive that went away: this path is skipped, and the others go back.
-    return { state: unknown('unreadable') }
-  }
-  return observePath(path, { maxBytes })
 }
 
 /** The host's surface must be the one we folded: a generation that folds differently would make us cut the wrong messages. */

@@ -5,6 +5,7 @@ import type { OpId } from '../../src/ids.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
 import { decidedOutcomes, type FileAction, type PlanRow, type RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
+import { makeBreath } from '../breath.ts'
 import { absentFoldersOf, observePath } from '../capture/observe.ts'
 import type { ForeignSession } from '../dsh/host-types.ts'
 import { idOf } from '../dsh/session-log.ts'
@@ -46,7 +47,9 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
     batchBytes = 0
     return blobs.length === 0 ? ok(undefined) : records.journal.append({ entries: [], blobs })
   }
+  const breath = makeBreath()
   for (const row of files) {
+    await breath()
     const { path, goal, current, decision } = row
     if (goal.kind === 'file' && !await records.hasBlob(goal.digest)) {
       decided.push({ path, result: 'skipped', reason: 'object-gone' })

@@ -5,14 +5,16 @@ import { dirname, join } from 'node:path'
 import { makeBrackets } from '../../../host/capture/brackets.ts'
 import { makeCapture } from '../../../host/capture/capture.ts'
 import { makeKnownWrites } from '../../../host/capture/known-writes.ts'
+import { makeStateCache } from '../../../host/capture/fingerprint.ts'
 import { digestOf } from '../../../host/digest.ts'
 import type { ForeignAgent, ForeignEvent, ForeignExecution, ForeignSession, ForeignSessions } from '../../../host/dsh/host-types.ts'
 import type { Health } from '../../../host/dsh/health.ts'
 import { idOf } from '../../../host/dsh/session-log.ts'
 import type { RollbackDeps } from '../../../host/rollback/deps.ts'
-import { draftRollback, lookAtAll } from '../../../host/rollback/draft.ts'
+import { draftRollback } from '../../../host/rollback/draft.ts'
 import type { Operation } from '../../../host/rollback/op-end.ts'
 import { runRollback } from '../../../host/rollback/operation.ts'
+import { lookAtAll } from '../../../host/rollback/paths-now.ts'
 import { runUndo } from '../../../host/rollback/undo.ts'
 import { selectRows } from '../../../host/rollback/select-rows.ts'
 import { readRecords } from '../../../host/rollback/records.ts'
@@ -104,7 +106,7 @@ export function aLiveWorkspace({ hasGit = false } = {}) {
     copies: { make: async () => { throw new Error('no rollback of a conversation here') }, archive: async () => false, titleOf: () => undefined, isOffered: () => false },
     headerOf: async () => undefined,
     agents: { get: id => agents.get(id), list: () => [...agents.values()] },
-    pathIndex: makePathIndex(store),
+    pathIndex: makePathIndex(store), states: makeStateCache(),
     journalOf: session => writes.ofOps(journalOf(session)),
     captured: capture.settled, localeOf: () => 'en', newId: () => String(ops++).padStart(16, '0'), onPhase: () => {},
   }
