@@ -6,6 +6,8 @@ export type Step =
   | { readonly text?: string; readonly tools: readonly (readonly [name: string, args: object])[] }
   /** Says the text and then waits until the request is aborted. */
   | { readonly hang: string }
+  /** Thinks so and then waits likewise. */
+  | { readonly think: string }
   /** The provider refuses the request. */
   | { readonly fail: string }
 
@@ -47,8 +49,9 @@ export async function scriptedModel(): Promise<ScriptedModel> {
       if (typeof step === 'string') {
         yield* saying(step)
         yield* ended('stop')
-      } else if ('hang' in step) {
-        yield* saying(step.hang)
+      } else if ('hang' in step || 'think' in step) {
+        if ('hang' in step) yield* saying(step.hang)
+        else yield* [{ type: 'block-start', index: 0, blockType: 'reasoning' }, { type: 'reasoning-delta', index: 0, text: step.think }]
         await new Promise<void>((resolve) => {
           if (options.signal?.aborted) resolve()
           options.signal?.addEventListener('abort', () => { resolve() })
