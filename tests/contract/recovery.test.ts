@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { markerTexts } from '../../src/surface/marker.ts'
+import { journalOf } from './support/journal.ts'
 import { aWorld, edits, writes, type Chat, type Host, type World } from '../support/in-process-host.ts'
 
 /** The disk as a process leaves it that is killed at this phase of an op. */
@@ -133,6 +134,42 @@ describe('a host killed in the middle of a rollback', () => {
       expect(isCut(chat)).toBe(false)
       expect(world.tree()).toMatchObject({ 'a.txt': 'mine', 'b.txt': '2', 'new/deep/n.txt': 'n' })
     })
+  })
+
+  it('is ended once by two hosts that start together, whatever the moment', async () => {
+    const { world, host, chat, goal, start } = await aRollbackToCome()
+    const crashes = await crashesDuring(world, host, () => chat.command('/rollback 1'))
+    await host.stop()
+
+    for (const phase of ['op-begin', 'file', 'op-applied', 'flushed']) {
+      crashes.findLast(crash => crash.phase === phase)!.restore()
+      const hosts = await Promise.all([world.start(), world.start()])
+
+      await expect.poll(() => openOps(world)).toEqual([])
+      expect([phase, world.tree()]).toEqual([phase, phase === 'flushed' ? goal : start])
+      const ends = [...await journalOf(world, chat, 'op-done'), ...await journalOf(world, chat, 'op-taken-back')]
+      expect([phase, ends.map(({ kind }) => kind)]).toEqual([phase, [phase === 'flushed' ? 'op-done' : 'op-taken-back']])
+      for (const one of hosts) await one.stop()
+    }
+  })
+
+  it('lets prompts that come during the recovery wait, and loses none', async () => {
+    const { world, host, chat, start } = await aRollbackToCome()
+    const crashes = await crashesDuring(world, host, () => chat.command('/rollback 1'))
+    await host.stop()
+    crashes.findLast(crash => crash.phase === 'file')!.restore()
+
+    const again = await world.start()
+    const seen: unknown[] = []
+    again.model.onRequest = () => { seen.push([openOps(world), world.tree()]) }
+    const opened = await again.open()
+    for (const prompt of ['one', 'two', 'three']) opened.send(prompt)
+    await opened.agent.whenIdle()
+
+    expect(seen.length).toBeGreaterThan(0)
+    for (const state of seen) expect(state).toEqual([[], start])
+    const said = opened.surface().join('\n')
+    for (const prompt of ['one', 'two', 'three']) expect(said).toContain(`user: ${prompt}`)
   })
 
   it('is not taken back by a second host that finds the first one alive', async () => {
