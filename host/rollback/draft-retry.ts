@@ -4,7 +4,7 @@ import { failure, type Failure } from '../../src/protocol/failure.ts'
 import { planRetry, type RestorePlan } from '../../src/restore/plan.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import type { RollbackDeps } from './deps.ts'
-import { lookAtAll } from './draft.ts'
+import { lookAtAll } from './paths-now.ts'
 import type { Records } from './records.ts'
 
 /** The paths of a rollback that failed, thought through once more as the disk is now. */
