@@ -80,7 +80,9 @@ function listen(ctx: ClientContext, page: Page): void {
   // ui-commands tells this page, and only this one, that a line typed in its composer has run.
   ctx.on?.('command/executed', (sessionId, name, result) => {
     const { kind, sourceEventSeq } = (result ?? {}) as { kind?: unknown; sourceEventSeq?: unknown }
-    if (!page.isOurCommand(name) || kind !== 'success' || typeof sourceEventSeq !== 'number') return
-    page.storeOf(String(sessionId))?.rolledBackByCommand(sourceEventSeq)
+    if (!page.isOurCommand(name) || kind !== 'success') return
+    const store = page.storeOf(String(sessionId))
+    if (typeof sourceEventSeq === 'number') store?.rolledBackByCommand(sourceEventSeq)
+    else void store?.followCopy()
   })
 }

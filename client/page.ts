@@ -6,7 +6,7 @@ import { composerOf } from './dsh/composer.ts'
 import type { ClientContext } from './dsh/context.ts'
 import { activeLocale } from './dsh/locale.ts'
 import { createRemote } from './dsh/remote.ts'
-import { createSessionView, workspaceOf } from './dsh/session-view.ts'
+import { createSessionView, openSession, workspaceOf } from './dsh/session-view.ts'
 import type { Health } from './health.ts'
 import { createRollbackStore, type RollbackStore } from './state/rollback-store.ts'
 
@@ -60,6 +60,7 @@ export function createPage(ctx: ClientContext, health: Health): Page {
       composer: () => health.guard('composer', () => composerOf(ctx, sessionId)),
       command: () => command.peek(),
       showEnd: () => showChatEnd(),
+      openSession: id => void health.guard('open session', () => openSession(ctx, id)),
       workspace: () => health.guard('workspace', () => workspaceOf(ctx, sessionId)),
       say: failure => translateFailure(locale.peek(), failure).text,
     })

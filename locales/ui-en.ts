@@ -184,7 +184,7 @@ export const uiEn = {
   'done.result.skipped': 'skipped',
   'done.result.failed': 'failed',
   'done.unknown': 'The rollback is done, but its details could not be read.',
-  'done.undo': 'Undo file changes',
+  'done.undo': 'Undo (opens a copy)',
   'done.undo.running': 'Putting the files back…',
   'done.undo.done': 'The file changes are undone. The conversation stays rolled back.',
   'done.undo.failed': 'The file changes could not be undone.',
@@ -234,7 +234,8 @@ export const uiEn = {
   'bar.details': 'Details',
   'bar.show': 'Show',
   'bar.hide': 'Hide again',
-  'bar.undo': 'Undo files',
+  'bar.open-copy': 'Open the copy',
+  'bar.undo': 'Undo (opens a copy)',
   'bar.undo.running': 'Undoing…',
 
   'hero.title': 'A fresh start',

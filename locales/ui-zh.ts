@@ -186,7 +186,7 @@ export const uiZh = {
   'done.result.skipped': '已跳过',
   'done.result.failed': '失败',
   'done.unknown': '回退已完成，但无法读取详细结果。',
-  'done.undo': '撤销文件改动',
+  'done.undo': '撤销（打开副本）',
   'done.undo.running': '正在恢复文件…',
   'done.undo.done': '文件改动已撤销，对话仍保持回退后的状态。',
   'done.undo.failed': '未能撤销文件改动。',
@@ -236,7 +236,8 @@ export const uiZh = {
   'bar.details': '详情',
   'bar.show': '显示',
   'bar.hide': '重新隐藏',
-  'bar.undo': '撤销文件改动',
+  'bar.open-copy': '打开副本',
+  'bar.undo': '撤销（打开副本）',
   'bar.undo.running': '正在撤销…',
 
   'hero.title': '重新开始',

@@ -135,7 +135,7 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
     <>
       {/* Stands before the leaving button: what a second click of a double click on the primary one hits is "Close". */}
       {phase.kind === 'done' &&
-        changedFiles(phase) &&
+        canUndo(phase) &&
         (phase.undo.kind === 'offered' || phase.undo.kind === 'failed') && (
           <button key="undo" type="button" class={css.plain} onClick={onUndo}>
             {t('done.undo')}
@@ -179,7 +179,7 @@ function confirmLabel({ preview, choices }: Ready, t: Translator): string {
   }
 }
 
-const changedFiles = ({ op }: Extract<Phase, { kind: 'done' }>) => op !== undefined && filesRestored(op) > 0
+const canUndo = ({ op }: Extract<Phase, { kind: 'done' }>) => op !== undefined && (op.scope !== 'files' || filesRestored(op) > 0)
 
 function announcement(phase: Phase, t: Translator): string {
   switch (phase.kind) {

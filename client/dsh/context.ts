@@ -34,6 +34,8 @@ export interface SessionsService {
   readonly list?: Observable<{ readonly current?: string | null | undefined }>
   binding?(id: string): { readonly session: unknown } | undefined
   scope?(id: string): ClientContext | undefined
+  /** Throws for a session that is not in the list. */
+  open?(id: string): unknown
 }
 
 /** True for a value that can be subscribed to and read. */

@@ -122,6 +122,12 @@ export function createSessionView(ctx: ClientContext, id: string): SessionView |
   }
 }
 
+/** Shows a session of the list, as a click on its row does. The host puts a session it has made in there before a command that made it answers. */
+export function openSession({ sessions }: ClientContext, id: string): void {
+  if (typeof sessions.open !== 'function') throw new Error('sessions has no open')
+  sessions.open(id)
+}
+
 /** The folder a session works in, from the session list's row (client-runtime `SessionListState.byId`, an object or a map). */
 export function workspaceOf(ctx: ClientContext, id: string): string | undefined {
   const { byId } = (ctx.sessions.list?.getSnapshot() ?? {}) as { byId?: unknown }

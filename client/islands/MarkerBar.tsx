@@ -29,6 +29,8 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   const outcomes = op === undefined || op.undone ? [] : changedOutcomes(op)
   const gaps = op === undefined ? [] : shownGaps(op, store.shownPath)
   const moves = op?.undone === false ? (op.gitMoves ?? []) : []
+  // The newest undo of it, where that could bring the conversation back.
+  const copy = op?.undone === true ? ops.find(other => other.act === 'undo' && other.of === op.op)?.copy : undefined
   const waiting = isLast && store.waitingPrompt.value !== undefined
   return (
     <MarkerLine
@@ -57,6 +59,7 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
           run: () => store.toggleShown(marker.seq),
         },
         ...(waiting ? [{ label: t(store.isDraftWaiting.value ? 'prompt.insert.draft' : 'prompt.insert'), busy: false, run: store.insertPrompt }] : []),
+        ...(copy === undefined ? [] : [{ label: t('bar.open-copy'), busy: false, run: () => store.openSession(copy) }]),
         ...(undoable
           ? [
               {
@@ -71,10 +74,10 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   )
 }
 
-/** The rollback that `undo` would take: the latest that changed a file and is not undone. */
+/** The rollback that `undo` would take: the latest that changed a file or the conversation and is not undone. */
 const lastUndoable = (ops: readonly OpSummary[]) =>
   ops
-    .filter(op => op.act === 'rollback' && !op.undone && filesRestored(op) > 0)
+    .filter(op => op.act === 'rollback' && !op.undone && (op.scope !== 'files' || filesRestored(op) > 0))
     .reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
 
 function barText(op: OpSummary, t: Translator): string {

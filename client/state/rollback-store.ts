@@ -19,6 +19,8 @@ export interface RollbackStoreDeps {
   command(): string
   /** The chat's end comes into view, where the bar is; the rows the reader had before them may be gone. */
   showEnd(): void
+  /** Shows another session of this page. */
+  openSession(id: string): void
   /** The session's workspace, for paths as shown. */
   workspace(): string | undefined
   /** A refusal in the page's language. */
@@ -65,6 +67,9 @@ export interface RollbackStore {
   insertPrompt(): void
   /** The withdrawn prompt takes the draft's place; the draft is what can be brought back then, by the same way. */
   swapPrompt(): void
+  /** Opens the session in which the conversation goes on, where the command that has just run made or named one. */
+  followCopy(): Promise<void>
+  openSession(id: string): void
   /** A typed command rolled back: its marker is the event `markerSeq`, which may still be on its way. */
   rolledBackByCommand(markerSeq: number): void
   close(): void
@@ -186,6 +191,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (run.kind === 'failed' && op === undefined) return refused(request, { kind: 'failure', failure: run.failure })
     send({ kind: 'applied', request, ...(op === undefined ? {} : { op }) })
     loadOps()
+    if (op?.copy !== undefined) return deps.openSession(op.copy)
     if (seen.scope !== 'files') await restorePrompt(seen.prompt)
   }
 
@@ -221,6 +227,11 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
 
   const runUndo = () => remote.run(sessionId, `/${deps.command()} undo`)
 
+  async function followCopy() {
+    const last = await remote.call('outcome', { sessionId })
+    if (last.ok && last.value.op?.copy !== undefined) deps.openSession(last.value.op.copy)
+  }
+
   return {
     sessionId,
     phase,
@@ -246,6 +257,8 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       if (!areFactsFresh && !running.peek()) loadOps()
     },
     confirm,
+    followCopy,
+    openSession: id => deps.openSession(id),
     turnOfMessage: messageId => view.turnOfMessage(messageId),
     async turns(signal) {
       const reply = await remote.call('timeline', { sessionId }, signal)
@@ -279,6 +292,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
         undo: run.kind === 'done' ? { kind: 'done', text: run.text } : { kind: 'failed', problem: problemOf(run) },
       })
       loadOps()
+      if (run.kind === 'done') await followCopy()
     },
     async undoFromBar() {
       if (barUndo.peek() === 'running') return
@@ -288,6 +302,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       // The command's own row shows its answer; what never ran has no row.
       if (run.kind === 'failed') deps.composer()?.notify('error', deps.say(run.failure))
       loadOps()
+      if (run.kind === 'done') await followCopy()
     },
     swapPrompt() {
       const composer = deps.composer()

@@ -1,8 +1,9 @@
 import { act } from 'preact/test-utils'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { activate } from '../../client/activate.ts'
+import { sessionId } from '../../src/ids.ts'
 import { ok } from '../../src/result.ts'
-import { aPreview, settle } from './support.ts'
+import { anOp, aPreview, settle } from './support.ts'
 import { fakePage, react, type FakePageOptions } from './fake-page.ts'
 
 /** What the host half would answer; the connection wraps it once more. */
@@ -311,6 +312,20 @@ test.each([
   await settle()
 
   expect(page.drafts.text).toBe('')
+})
+
+test.each([
+  ['a command that made a copy opens it', { kind: 'success', text: '' }, ['s2']],
+  ['a command that was refused opens nothing', { kind: 'error', text: '' }, []],
+])('%s', async (_what, result, opened) => {
+  const page = await start({
+    rpc: async (_channel, endpoint) => ok(ok(endpoint === 'outcome' ? { op: anOp({ act: 'undo', copy: sessionId('s2') }) } : answers[endpoint])),
+  })
+
+  page.emit('command/executed', 's1', 'rollback', result)
+  await settle()
+
+  expect(page.opened).toEqual(opened)
 })
 
 test('after a lost connection the host half is greeted again', async () => {

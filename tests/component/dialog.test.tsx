@@ -375,10 +375,10 @@ test('after the result: undo on demand, focus in the composer when closed', asyn
   })
   await press(/^Roll back 2 turns/)
 
-  await press('Undo file changes')
+  await press('Undo (opens a copy)')
   expect(screen.getByRole('dialog').textContent).toContain('The conversation stays rolled back')
   expect(screen.getByRole('dialog').textContent).toContain('Recovered: a.txt')
-  expect(screen.queryByRole('button', { name: 'Undo file changes' })).toBeNull()
+  expect(screen.queryByRole('button', { name: 'Undo (opens a copy)' })).toBeNull()
   await act(() => void fireEvent.keyDown(screen.getByRole('dialog'), { key: 'Escape' }))
 
   expect(lines).toEqual(['/rollback --plan plan0000', '/rollback undo'])
@@ -399,7 +399,7 @@ test('after an undo the result no longer says of a file that it is put back', as
   await open({ ...goingWell(aPreview()), run: [{ kind: 'done', text: '' }, { kind: 'done', text: 'Recovered: a.txt' }] })
   await press(/^Roll back 2 turns/)
 
-  await press('Undo file changes')
+  await press('Undo (opens a copy)')
 
   const text = screen.getByRole('dialog').textContent
   expect(text).toContain('2 turns left the conversation')
@@ -548,7 +548,7 @@ test('the second click of a double click on the primary button finds the leaving
 
   await press(/^Roll back 2 turns/)
 
-  expect(within(screen.getByRole('dialog')).getAllByRole('button').map(button => button.textContent)).toEqual(['', 'Undo file changes', 'Close'])
+  expect(within(screen.getByRole('dialog')).getAllByRole('button').map(button => button.textContent)).toEqual(['', 'Undo (opens a copy)', 'Close'])
   expect(document.activeElement?.textContent).toBe('Close')
   expect(screen.getByRole('group', { name: 'Rolled back to before turn 2' }).tabIndex).toBe(0)
 })
@@ -563,12 +563,12 @@ test('of many folders the outermost are named and the rest is counted', async ()
   expect(text).toContain('and 2 more')
 })
 
-test('offers no undo when no file was changed', async () => {
-  await openWell(aPreview(), anOp({ outcomes: [{ path: '/w/a.txt', result: 'kept', reason: 'changed-since' }] }))
+test('offers no undo when neither a file nor the conversation was changed', async () => {
+  await openWell(aPreview(), anOp({ scope: 'files', outcomes: [{ path: '/w/a.txt', result: 'kept', reason: 'changed-since' }] }))
 
   await press(/^Roll back 2 turns/)
 
-  expect(screen.queryByRole('button', { name: 'Undo file changes' })).toBeNull()
+  expect(screen.queryByRole('button', { name: 'Undo (opens a copy)' })).toBeNull()
 })
 
 test('draws only a part of a very long list', async () => {

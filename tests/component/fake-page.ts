@@ -63,6 +63,7 @@ export function fakePage(options: FakePageOptions = {}) {
   const disposers: (() => void)[] = []
   const listeners: { event: string; listener: (...args: readonly unknown[]) => void }[] = []
   const drafts = { text: '' }
+  const opened: string[] = []
   const chat = observable({
     order: [] as string[],
     nodes: new Map<string, object>(),
@@ -143,6 +144,7 @@ export function fakePage(options: FakePageOptions = {}) {
             id === 's1' || id === 's2'
               ? { session: { ...face, projections: { faceOf: () => projection } } }
               : undefined,
+          open: (id: string) => void opened.push(id),
           scope: (id: string) => (id === 's1' ? { get } : undefined),
         }
       : undefined,
@@ -166,6 +168,8 @@ export function fakePage(options: FakePageOptions = {}) {
     current,
     locale,
     drafts,
+    /** Sessions that were opened, in order. */
+    opened,
     slots: () => entries.map(({ options: { name, id, key } }) => `${name} ${id ?? key}`),
     /** Draws one slot entry as the host would, into its own element. */
     draw(name: string, idOrKey: string, props: object) {

@@ -3,6 +3,7 @@ import { act } from 'preact/test-utils'
 import { afterEach, expect, test } from 'vitest'
 import { hiddenCss } from '../../client/state/hidden-style.ts'
 import { MarkerBar } from '../../client/islands/MarkerBar.tsx'
+import { opId, sessionId } from '../../src/ids.ts'
 import type { OpSummary } from '../../src/protocol/requests.ts'
 import { ok } from '../../src/result.ts'
 import { anOp, aStore, en, fakeView, scriptedRemote, settle } from './support.ts'
@@ -18,12 +19,13 @@ async function bar(ops: readonly OpSummary[], options: Parameters<typeof fakeVie
     { key: 'marker', kind: 'turnback-marker', anchorSeq: 40 },
   ]
   const view = fakeView({ rows, markers: [marker], ...options })
-  const store = aStore({ remote: remote.remote, view: view.view })
+  const opened: string[] = []
+  const store = aStore({ remote: remote.remote, view: view.view, openSession: id => void opened.push(id) })
   render(<MarkerBar store={store} t={en} marker={marker} />)
   // The bar asks for its details in an effect; the reply comes after it.
   await act(() => settle())
   await act(() => settle())
-  return { ...remote, store, view }
+  return { ...remote, store, view, opened }
 }
 
 test('says how much was rolled back and what became of the files', async () => {
@@ -72,6 +74,17 @@ test('once undone it neither lists what had been done nor speaks of commands', a
   expect(screen.getByRole('note').textContent).toBe('2 turns rolled back · file changes undoneShow')
 })
 
+test('once undone it leads to the copy in which the conversation goes on', async () => {
+  const { opened } = await bar([
+    anOp({ undone: true }),
+    anOp({ op: opId('op222222'), act: 'undo', of: opId('op000000'), copy: sessionId('session-copy'), atMs: 2 }),
+  ])
+
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Open the copy' })))
+
+  expect(opened).toEqual(['session-copy'])
+})
+
 test('without details it still says where the conversation was cut', async () => {
   await bar([])
 
@@ -97,7 +110,7 @@ test('undo runs the undo command once', async () => {
   const { lines } = await bar([anOp()])
 
   await act(async () => {
-    fireEvent.click(screen.getByRole('button', { name: 'Undo files' }))
+    fireEvent.click(screen.getByRole('button', { name: 'Undo (opens a copy)' }))
     fireEvent.click(screen.getByRole('button', { name: /Undo/ }))
     await settle()
   })
@@ -131,7 +144,7 @@ test('details name each file and why it was not put back', async () => {
 test('only the rollback that undo would take offers it', async () => {
   await bar([anOp(), anOp({ op: 'op111111' as OpSummary['op'], markerSeq: 60, atMs: 2 })])
 
-  expect(screen.queryByRole('button', { name: 'Undo files' })).toBeNull()
+  expect(screen.queryByRole('button', { name: 'Undo (opens a copy)' })).toBeNull()
 })
 
 test('when nothing else is left it draws a fresh start', async () => {

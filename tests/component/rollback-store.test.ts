@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { sessionId } from '../../src/ids.ts'
 import { failure } from '../../src/protocol/failure.ts'
 import { fail, ok } from '../../src/result.ts'
 import {
@@ -248,6 +249,20 @@ test('undo from the result runs the undo command and tells its answer', async ()
 
   expect(lines).toEqual(['/turnback --plan plan0000', '/turnback undo'])
   expect(store.phase.value).toMatchObject({ undo: { kind: 'done', text: 'Undone.' } })
+})
+
+test.each([
+  ['from the result', async (store: ReturnType<typeof aStore>) => { store.open(2); await settle(); await store.confirm(); await store.undo() }],
+  ['from the bar', (store: ReturnType<typeof aStore>) => store.undoFromBar()],
+])('undo %s opens the copy in which the conversation goes on', async (_where, undo) => {
+  const undone = { op: anOp({ act: 'undo', copy: sessionId('session-copy') }) }
+  const { remote, asked } = scriptedRemote({ ...goingWell(aPreview()), outcome: [ok(undone)], run: [{ kind: 'done', text: '' }] })
+  const opened: string[] = []
+
+  await undo(aStore({ remote, openSession: id => void opened.push(id) }))
+
+  expect(opened.at(-1)).toBe('session-copy')
+  expect(asked.filter(({ endpoint }) => endpoint === 'outcome').at(-1)?.request).toEqual({ sessionId: 'session-1' })
 })
 
 test('an undo from the bar that never reached the host is told in the composer', async () => {

@@ -188,6 +188,7 @@ export function aStore(deps: Partial<RollbackStoreDeps> & Pick<RollbackStoreDeps
     composer: () => undefined,
     command: () => 'rollback',
     showEnd: () => {},
+    openSession: () => {},
     workspace: () => '/w',
     say: refusal => translateFailure('en', refusal).text,
     ...deps,

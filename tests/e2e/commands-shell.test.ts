@@ -143,8 +143,9 @@ describe('a formatter over 200 files, in the page', () => {
   test('the undo formats them again, and what somebody wrote meanwhile is kept', async () => {
     fill(world.workspace, { [sources[3]!]: 'mine\n' })
     const { mtimeMs } = statSync(join(world.workspace, sources[3]!))
-    await world.page.getByRole('dialog').getByRole('button', { name: 'Undo file changes' }).click()
-    await world.page.getByRole('dialog').getByText('The file changes are undone.').waitFor()
+    await world.page.getByRole('dialog').getByRole('button', { name: 'Undo (opens a copy)' }).click()
+    await world.page.getByRole('dialog').waitFor({ state: 'hidden' })
+    await world.page.getByRole('treeitem', { name: /\(before rollback\)/ }).waitFor()
 
     expect(readFileSync(join(world.workspace, sources[7]!), 'utf8')).toContain("'n7'\n")
     expect(readFileSync(join(world.workspace, sources[3]!), 'utf8')).toBe('mine\n')

@@ -164,6 +164,9 @@ describe('from the composer', () => {
 
   test('the typed undo puts every file back to what it was before the rollback', async () => {
     await ui.runCommand(world.page, '/rollback undo')
+    // The page is in the copy now, which has all three turns; the original stays rolled back.
+    await world.page.getByText('Turn three is done.').filter({ visible: true }).waitFor()
+    await ui.openSession(world.page, /Session t1(?! \()/)
     await world.page.getByText('file changes undone').waitFor()
 
     expect(world.read('lib/deep/n1.txt')).toBe('n1\n')
