@@ -1,10 +1,29 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { markerTexts } from '../../src/surface/marker.ts'
 import { journalOf } from './support/journal.ts'
 import { aWorld, edits, writes, type Chat, type Host, type World } from '../support/in-process-host.ts'
+
+/** Paths that the operating system refuses to write. */
+const blocked = vi.hoisted(() => new Set<string>())
+beforeEach(() => { blocked.clear() })
+
+vi.mock(import('../../host/restore/file-system.ts'), async (load) => {
+  const real = await load()
+  const check = (path: string): void => {
+    if (blocked.has(path)) throw Object.assign(new Error(`EBUSY: injected, ${path}`), { code: 'EBUSY' })
+  }
+  return {
+    ...real,
+    nodeFileSystem: {
+      ...real.nodeFileSystem,
+      rename: async (from, to) => { check(to); await real.nodeFileSystem.rename(from, to) },
+      unlink: async (path) => { check(path); await real.nodeFileSystem.unlink(path) },
+    },
+  }
+})
 
 /** The disk as a process leaves it that is killed at this phase of an op. */
 interface Crash {
@@ -253,5 +272,30 @@ describe('a host killed while a tool writes', () => {
     expect(rows).toMatchObject([{ action: 'keep', conflict: 'cut-off', putBackAction: 'write' }])
     await again.command('/rollback 1')
     expect(world.read('a.txt')).toBe('2')
+  })
+})
+
+describe('a host killed in the middle of a retry', () => {
+  it('has done it or not, and what is left can be tried again, whatever the moment', async () => {
+    const { world, host, chat, goal } = await aRollbackToCome()
+    for (const name of ['b.txt', 'new/deep/n.txt']) blocked.add(join(world.ws, name))
+    await chat.command('/rollback 1')
+    const half = world.tree()
+    expect(half).toMatchObject({ 'a.txt': '1', 'b.txt': '2', 'new/deep/n.txt': 'n' })
+    blocked.clear()
+    const crashes = await crashesDuring(world, host, () => chat.command('/rollback retry'))
+    await host.stop()
+    expect(world.tree()).toEqual(goal)
+    expect(new Set(crashes.map(({ phase }) => phase))).toEqual(new Set(['op-begin', 'file', 'op-applied', 'op-done']))
+
+    for (const { phase, restore } of crashes) {
+      restore()
+      const isDone = ['op-applied', 'op-done'].includes(phase)
+      await recovers(world, () => { expect(world.tree()).toEqual(isDone ? goal : half) })
+      const again = await (await world.start()).open()
+      expect((await again.command('/rollback retry')).kind).toBe(isDone ? 'error' : 'success')
+      expect(world.tree()).toEqual(goal)
+      await again.host.stop()
+    }
   })
 })

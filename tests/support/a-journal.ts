@@ -92,6 +92,17 @@ export function aJournal() {
       entries.push({ kind: 'op-done', op, outcomes: [...outcomes], atMs: count })
       return op
     },
+    /** What failed in a rollback to before `target` was tried again. */
+    retry(of: OpId, target: number, rows: readonly OpRow[], outcomes: readonly Outcome[], folders: readonly [string, number][] = []): OpId {
+      const op = nextOp()
+      entries.push({
+        kind: 'op-begin', op, act: 'retry', of, scope: 'files', rows: [...rows], decided: [], foldersToRemove: [], atMs: count,
+        target: { startSeq: startSeqOf(target), number: target, withdrawn: [] },
+      })
+      entries.push({ kind: 'op-applied', op, outcomes: [...outcomes], removedFolders: folders.map(([path, mode]) => ({ path, mode })), atMs: count })
+      entries.push({ kind: 'op-done', op, outcomes: [...outcomes], atMs: count })
+      return op
+    },
     takesBack(op: OpId) {
       entries.push({ kind: 'op-taken-back', op, outcomes: [], atMs: count })
       return journal

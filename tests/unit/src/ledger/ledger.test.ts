@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { JournalEntry } from '../../../../src/checkpoint/journal-entry.ts'
 import { opId } from '../../../../src/ids.ts'
-import { foldLedger, inSpan, undoableOp, watchKey } from '../../../../src/ledger/ledger.ts'
+import { failedPaths, foldLedger, inSpan, retryableOp, undoableOp, watchKey } from '../../../../src/ledger/ledger.ts'
 import { aJournal, file, opRow, restored, root, startSeqOf } from '../../../support/a-journal.ts'
 
 const a = '/w/a'
@@ -208,4 +208,62 @@ test('every call with a record was watched, also after its records were cancelle
 
 test('a change booked on an ended turn is late', () => {
   expect(foldLedger(aJournal().writes(a, '1', '2').writes(b, '1', '2', { late: true }).entries).late).toMatchObject([{ call: { callId: 'call-2' } }])
+})
+
+/** Turn 1 changed `a` and `b`; the rollback put `a` back and could not write `b`. */
+function halfDone() {
+  const journal = aJournal().turn(1).writes(a, '1', '2').writes(b, '1', '2')
+  const rows = [writeBack, opRow(b, file('2'), file('1'))]
+  const op = journal.rollback(1, rows, [restored(a), { path: b, result: 'failed', reason: 'EACCES' }])
+  return { journal, op, rows }
+}
+
+test('a file that failed can be tried again until it is back, and its records are cancelled then', () => {
+  const { journal, op, rows } = halfDone()
+  const before = foldLedger(journal.entries)
+  expect(failedPaths(before.ops, retryableOp(before)!)).toEqual([b])
+  expect(turnsOf(journal.entries, b)).toEqual([1])
+
+  journal.retry(op, 1, [rows[1]!], [{ path: b, result: 'failed', reason: 'EACCES' }])
+  expect(retryableOp(foldLedger(journal.entries))?.begin.op).toBe(op)
+  journal.retry(op, 1, [rows[1]!], [restored(b)])
+
+  const after = foldLedger(journal.entries)
+  expect(retryableOp(after)).toBeUndefined()
+  expect(after.ops[0]!.done.outcomes).toEqual([restored(a), restored(b)])
+  expect(turnsOf(journal.entries, b)).toEqual([])
+})
+
+test('an undo reverses a rollback with its retry and reinstates the records of both', () => {
+  const { journal, op, rows } = halfDone()
+  const retry = journal.retry(op, 1, [rows[1]!], [restored(b)])
+  expect(undoableOp(foldLedger(journal.entries))?.begin.op).toBe(op)
+
+  const undo = journal.undo(op, rows, [restored(a), restored(b)])
+
+  const { ops } = foldLedger(journal.entries)
+  expect(ops.map(({ begin, undoneBy }) => [begin.op, undoneBy])).toEqual([[op, undo], [retry, undo], [undo, undefined]])
+  expect(turnsOf(journal.entries)).toEqual([1])
+  expect(turnsOf(journal.entries, b)).toEqual([1])
+  expect(retryableOp({ ops })).toBeUndefined()
+})
+
+test('a file that was kept at the retry, or put back by a later rollback, is not tried again', () => {
+  const kept = halfDone()
+  kept.journal.retry(kept.op, 1, [], [{ path: b, result: 'kept', reason: 'changed-since' }])
+  expect(retryableOp(foldLedger(kept.journal.entries))).toBeUndefined()
+
+  const later = halfDone()
+  later.journal.rollback(1, [later.rows[1]!], [restored(b)])
+  expect(retryableOp(foldLedger(later.journal.entries))).toBeUndefined()
+})
+
+test('what a call did to a file after the retry stays when both are undone', () => {
+  const { journal, op, rows } = halfDone()
+  journal.retry(op, 1, [rows[1]!], [restored(b)])
+  journal.turn(2).writes(b, '1', '3')
+
+  journal.undo(op, rows, [restored(a), restored(b)])
+
+  expect(turnsOf(journal.entries, b)).toEqual([1, 2])
 })
