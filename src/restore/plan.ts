@@ -95,7 +95,8 @@ export function planRestore(ledger: Ledger, startSeq: Seq, { current, putBack, d
     return decided({ path, goal, current: now, conflict, turns, origin, decision })
   })
   const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
-  return { rows, folders: foldersToRemove(rows, madeFor(ledger, startSeq, gone.map(row => row.path))) }
+  const goes = gone.map(row => row.path)
+  return { rows, folders: foldersToRemove(rows, [...madeFor(ledger, startSeq, goes), ...leftFor(ledger, startSeq, goes)]) }
 }
 
 /**
@@ -300,6 +301,16 @@ function endOf(records: readonly CallRecord[], now: FileState, folder: FolderSto
 
 const madeFor = (ledger: Ledger, startSeq: Seq, gone: readonly string[]): readonly string[] =>
   gone.flatMap(path => inSpan(ledger.paths.get(path)!, startSeq).flatMap(record => record.absentFolders))
+
+/**
+ * Folders that an earlier rollback from within the span would have removed, had they been empty: those around what goes
+ * now. The records that tell of their making are cancelled.
+ */
+function leftFor({ ops }: Ledger, startSeq: Seq, gone: readonly string[]): readonly string[] {
+  const left = ops.filter(({ begin, undoneBy }) => begin.act === 'rollback' && undoneBy === undefined && begin.target !== undefined && begin.target.startSeq >= startSeq)
+    .flatMap(({ begin, removedFolders }) => begin.foldersToRemove.filter(folder => !removedFolders.some(({ path }) => path === folder)))
+  return left.length === 0 ? [] : left.filter(folder => gone.some(path => path.startsWith(`${folder}/`)))
+}
 
 /** Of the folders `made` on the way to what goes, those that have no row of their own which says otherwise. */
 function foldersToRemove(rows: readonly PlanRow[], made: readonly string[]): readonly string[] {

@@ -80,6 +80,18 @@ describe('a typed rollback of some files', () => {
     expect(world.tree()).toEqual({ 'a.txt': '3', 'b.txt': '2' })
   })
 
+  it('one file after the other takes the folder along that was made for the first', async () => {
+    const world = aWorld()
+    const chat = await opened(world)
+    await chat.turn('first', writes('new/a.txt', 'a'), writes('new/b.txt', 'b'))
+
+    await chat.command('/rollback 1 files --only new/a.txt')
+    expect(world.tree()).toEqual({ 'new': 'folder', 'new/b.txt': 'b' })
+    await chat.command('/rollback 1 files --only new/b.txt')
+
+    expect(world.tree()).toEqual({})
+  })
+
   it('is refused for a name that is none of its files, and says which there are', async () => {
     const { world, chat } = await twoTurns()
     const tree = world.tree()
@@ -158,6 +170,18 @@ describe('one half of a rollback', () => {
     expect((await chat.command('/rollback 2 files')).kind).toBe('success')
 
     expect(world.read('a.txt')).toBe('2')
+  })
+
+  it('a compaction afterwards does not keep the rest of the files from going back', async () => {
+    const { world, chat } = await twoTurns()
+    await chat.command('/rollback 2 --only a.txt')
+    await chat.turn('third', writes('c.txt', 'c'))
+    chat.host.model.script.push('the summary')
+    expect((await chat.command('/compact')).kind).toBe('success')
+
+    expect((await chat.command('/rollback 1 files')).kind).toBe('success')
+
+    expect(world.tree()).toEqual({ 'a.txt': '1', 'b.txt': '1' })
   })
 
   it.each([['files', 'files only: the conversation would stay as it is', 'Would be put back: a.txt'], ['conversation', '1 turn would leave the conversation', 'The files would stay as they are']])(
