@@ -261,6 +261,8 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
         // Looked for again where it is carried out: under the lock of the session that notes it.
         const target = await findUndo(deps, agent.session, op)
         if (!target.ok) return fail({ failure: target.failure })
+        // Of an original at rest, which nobody settles before: what is open there waits for its own start.
+        if (target.value.site.records.ledger.open.length > 0) return fail({ failure: failure('busy') })
         const plan = await planOfUndo(deps, target.value)
         if (mayNotWrite(agent, plan)) return fail({ failure: failure('read-only') })
         const done = await runUndo(target.value, plan, signal)
@@ -269,7 +271,12 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
       const found = await findUndo(deps, agent.session, op)
       if (!found.ok) return fail({ failure: found.failure })
       const { session } = found.value.site
-      return session.id === agent.session.id ? run() : alsoIn(session, running, run)
+      if (session.id === agent.session.id) return run()
+      const done = await alsoIn(session, running, run)
+      if (!done.ok) return done
+      // It is the original's to end; in this session's journal it would be nobody's.
+      const { isOpen: _isOpen, ...operation } = done.value
+      return ok(operation)
     }),
 
     begins: (id) => { last.delete(id) },
