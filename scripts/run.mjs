@@ -21,7 +21,7 @@ const vitest = (...projects) => ['vitest', 'run', ...projects.flatMap(name => ['
 const tasks = {
   'build': { needs: ['packages', 'build'] },
   'demo': { needs: ['packages', 'host', 'build'], command: node('scripts/demo.mjs') },
-  'bench': { needs: ['packages'], command: node('tests/bench/run.ts') },
+  'bench': { needs: ['packages', 'host', 'build', 'browser'], command: node('tests/bench/run.ts') },
   'inspect': { needs: ['packages'], command: node('scripts/inspect-store.ts') },
   'check:types': { needs: ['packages'], command: ['tsc', '-p', '.'] },
   'check:lint': { needs: ['packages'], command: ['oxlint', '--deny-warnings'] },
