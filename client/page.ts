@@ -2,7 +2,7 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals'
 import { translateFailure, translator, type Translator } from '../locales/translate.ts'
 import { COMMAND } from '../src/protocol/requests.ts'
 import { showChatEnd } from './dsh/chat-end.ts'
-import { composerOf } from './dsh/composer.ts'
+import { composerOf, type Composer } from './dsh/composer.ts'
 import type { ClientContext } from './dsh/context.ts'
 import { activeLocale } from './dsh/locale.ts'
 import { createRemote } from './dsh/remote.ts'
@@ -60,6 +60,9 @@ export function createPage(ctx: ClientContext, health: Health): Page {
       composer: () => health.guard('composer', () => composerOf(ctx, sessionId)),
       command: () => command.peek(),
       showEnd: () => showChatEnd(),
+      placeDraft: (id, text) => void whenComposer(() => health.guard('composer', () => composerOf(ctx, id))).then((composer) => {
+        if (composer?.draft().trim() === '') composer.setDraft(text)
+      }),
       openSession: id => void health.guard('open session', () => openSession(ctx, id)),
       workspace: () => health.guard('workspace', () => workspaceOf(ctx, sessionId)),
       say: failure => translateFailure(locale.peek(), failure).text,
@@ -96,4 +99,14 @@ export function createPage(ctx: ClientContext, health: Health): Page {
       bySession.clear()
     },
   }
+}
+
+/** A session that is being opened has its composer a moment later. */
+async function whenComposer(find: () => Composer | undefined): Promise<Composer | undefined> {
+  for (let tries = 0; tries < 30; tries += 1) {
+    const composer = find()
+    if (composer !== undefined) return composer
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+  return undefined
 }

@@ -14,6 +14,7 @@ export interface OutcomeBodyProps {
   readonly preview: Preview
   readonly op?: OpSummary | undefined
   readonly undo: UndoPhase
+  readonly again: UndoPhase
   readonly prompt: PromptPhase
   readonly lostImages: number
   readonly t: Translator
@@ -23,7 +24,7 @@ export interface OutcomeBodyProps {
 }
 
 /** What happened: counts first, then each file. What failed is said before what worked. */
-export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, isDraftWaiting, onInsertPrompt, onSwapPrompt }: OutcomeBodyProps) {
+export function OutcomeBody({ preview, op, undo, again, prompt, lostImages, t, isDraftWaiting, onInsertPrompt, onSwapPrompt }: OutcomeBodyProps) {
   // What an undo has reversed is no longer so; its own words say what became of each file.
   const outcomes = op === undefined || undo.kind === 'done' ? [] : changedOutcomes(op)
   const names = new Map(preview.rows.map(row => [row.path, row.shown]))
@@ -36,10 +37,17 @@ export function OutcomeBody({ preview, op, undo, prompt, lostImages, t, isDraftW
         {undo.kind !== 'done' && <FileCounts op={op} t={t} />}
         {prompt === 'restored' && <p class={css.note}>{t('prompt.restored')}</p>}
         {lostImages > 0 && <p class={css.note}>{t.count('prompt.images', lostImages)}</p>}
+        {again.kind === 'running' && <p class={css.note}>{t('done.again.running')}</p>}
+        {(op?.leftOut ?? 0) > 0 && undo.kind !== 'done' && <p class={css.note}>{t.count('done.left-out', op!.leftOut!)}</p>}
         {undo.kind === 'running' && <p class={css.note}>{t('done.undo.running')}</p>}
         {undo.kind === 'done' && <p class={css.lead}>{t('done.undo.done')}</p>}
       </div>
       {undo.kind === 'done' && undo.text !== '' && <pre class={css.said}>{undo.text}</pre>}
+      {again.kind === 'failed' && (
+        <div class={css.section}>
+          <ProblemText problem={again.problem} t={t} />
+        </div>
+      )}
       {undo.kind === 'failed' && (
         <div class={css.section}>
           <p class={css.problem}>{t('done.undo.failed')}</p>

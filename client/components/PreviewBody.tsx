@@ -1,9 +1,8 @@
 import { hasText, type Translator } from '../../locales/translate.ts'
 import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
-import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { Preview } from '../../src/protocol/requests.ts'
 import { losesItsOtherNames } from '../../src/restore/other-names.ts'
-import type { Choices } from '../state/rollback-flow.ts'
+import type { Around, Choices, Mode } from '../state/rollback-flow.ts'
 import css from './RollbackDialog.module.css'
 import { FileList } from './FileList.tsx'
 import { Gaps } from './Gaps.tsx'
@@ -14,13 +13,14 @@ import { ScopeSwitch } from './ScopeSwitch.tsx'
 
 export interface PreviewBodyProps {
   readonly preview: Preview
+  readonly mode: Mode
   readonly choices: Choices
-  /** The scope whose preview is on its way. */
-  readonly awaited?: Scope | undefined
+  readonly around: Around
   readonly changed?: ReadonlySet<string> | undefined
   readonly t: Translator
   onChoose(paths: readonly string[], isBack: boolean): void
-  onScope(scope: Scope): void
+  onMode(mode: Mode): void
+  onAround(around: Partial<Around>): void
 }
 
 /** Turns listed by name before the rest is only counted. */
@@ -33,7 +33,7 @@ const MAX_LINKED = 6
  * What a rollback would do, in the order of weight: conversation, what is not covered, files, what
  * stays. The file list can be long, so warnings stand before it.
  */
-export function PreviewBody({ preview, choices, awaited, changed, t, onChoose, onScope }: PreviewBodyProps) {
+export function PreviewBody({ preview, mode, choices, around, changed, t, onChoose, onMode, onAround }: PreviewBodyProps) {
   const isFiles = preview.scope !== 'conversation'
   const isConversation = preview.scope !== 'files'
   const moreTurns = preview.turns.length - MAX_TURNS
@@ -52,9 +52,10 @@ export function PreviewBody({ preview, choices, awaited, changed, t, onChoose, o
           <WarningIcon /> <span>{t('stale.notice')}</span>
         </p>
       )}
-      <ScopeSwitch scope={awaited ?? preview.scope} t={t} onScope={onScope} />
+      <ScopeSwitch mode={mode} t={t} onMode={onMode} />
+      <Running preview={preview} around={around} t={t} onAround={onAround} />
       <section class={css.section}>
-        <h3 class={css.heading}>{isConversation ? t.count('leaves.title', preview.turns.length) : t('leaves.none')}</h3>
+        <h3 class={css.heading}>{isConversation ? t.count('leaves.title', preview.turns.length) : t(mode === 'branch' ? 'leaves.branch' : 'leaves.none')}</h3>
         {isConversation && (<ul class={css.turns}>
           {preview.turns.slice(0, MAX_TURNS).map(({ turn, title }) => (
             <li key={turn}>
@@ -64,12 +65,18 @@ export function PreviewBody({ preview, choices, awaited, changed, t, onChoose, o
           ))}
           {moreTurns > 0 && <li class={css.words}>{t.count('leaves.more', moreTurns)}</li>}
         </ul>)}
+        {mode === 'branch' && <p class={css.note}>{t('leaves.branch.note', { turn: preview.target.turn })}</p>}
         {isConversation && <p class={css.note}>{t.count('leaves.messages', preview.messages)}</p>}
       </section>
       <Gaps gaps={gapsBeside(preview.gaps, skipped)} t={t} />
       <GitMoves moves={preview.gitMoves} t={t} />
       <section class={css.section}>
         <h3 class={css.heading}>{t('files.title')}</h3>
+        {isFiles && preview.isReadOnly && preview.rows.length > 0 && (
+          <p class={css.stale} role="alert">
+            <WarningIcon /> <span>{t('files.read-only')}</span>
+          </p>
+        )}
         {isFiles ? (
           <FileList rows={preview.rows} choices={choices} changed={changed} t={t} onChoose={onChoose} />
         ) : (
@@ -98,6 +105,16 @@ export function PreviewBody({ preview, choices, awaited, changed, t, onChoose, o
               </li>
             ))}
           </ul>
+          {preview.canDropQueued && (
+            <label class={css.tick}>
+              <input
+                type="checkbox"
+                checked={around.queued === 'drop'}
+                onChange={event => onAround({ queued: event.currentTarget.checked ? 'drop' : 'keep' })}
+              />
+              {t.count('queued.drop', preview.queued.length)}
+            </label>
+          )}
         </section>
       )}
       {untouched.length > 0 && (
@@ -107,5 +124,27 @@ export function PreviewBody({ preview, choices, awaited, changed, t, onChoose, o
       )}
       {preview.rows.length > 0 && <p class={css.note}>{t('files.rescue')}</p>}
     </>
+  )
+}
+
+/** Jobs and subagents that run: nothing happens unless the person lets it happen beside them. */
+function Running({ preview, around, t, onAround }: Pick<PreviewBodyProps, 'preview' | 'around' | 't' | 'onAround'>) {
+  if (preview.running.length === 0) return null
+  return (
+    <section class={css.warning}>
+      <h3 class={css.heading}>
+        <WarningIcon /> {t.count('running.title', preview.running.length)}
+      </h3>
+      <Names names={preview.running.slice(0, MAX_TURNS).map(({ label }) => label)} more={Math.max(0, preview.running.length - MAX_TURNS)} t={t} />
+      <p class={css.note}>{t('running.note')}</p>
+      <label class={css.tick}>
+        <input
+          type="checkbox"
+          checked={around.running === 'continue'}
+          onChange={event => onAround({ running: event.currentTarget.checked ? 'continue' : 'refuse' })}
+        />
+        {t('running.continue')}
+      </label>
+    </section>
   )
 }

@@ -1,8 +1,7 @@
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
-import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import { isFinal } from '../../src/protocol/failure.ts'
-import { filesRestored, filesToChange, type Phase } from '../state/rollback-flow.ts'
+import { filesRestored, filesToChange, obstacle, type Around, type Mode, type Phase } from '../state/rollback-flow.ts'
 import { DialogShell } from './DialogShell.tsx'
 import { CloseIcon } from './icons.tsx'
 import { OutcomeBody } from './OutcomeBody.tsx'
@@ -17,7 +16,9 @@ export interface RollbackDialogProps {
   onClosed(): void
   onConfirm(): void
   onChoose(paths: readonly string[], isBack: boolean): void
-  onScope(scope: Scope): void
+  onMode(mode: Mode): void
+  onAround(around: Partial<Around>): void
+  onTryAgain(): void
   onRetry(): void
   onUndo(): void
   onInsertPrompt(): void
@@ -77,7 +78,7 @@ export function RollbackDialog(props: RollbackDialogProps) {
   )
 }
 
-function Body({ phase, t, isDraftWaiting, onChoose, onScope, onInsertPrompt, onSwapPrompt }: RollbackDialogProps) {
+function Body({ phase, t, isDraftWaiting, onChoose, onMode, onAround, onInsertPrompt, onSwapPrompt }: RollbackDialogProps) {
   switch (phase.kind) {
     case 'loading':
       return <p class={css.waiting}>{t('dialog.loading')}</p>
@@ -85,18 +86,29 @@ function Body({ phase, t, isDraftWaiting, onChoose, onScope, onInsertPrompt, onS
       return (
         <PreviewBody
           preview={phase.preview}
+          mode={phase.awaited?.mode ?? phase.mode}
           choices={phase.choices}
-          awaited={phase.awaited?.scope}
+          around={phase.around}
           changed={phase.changed}
           t={t}
           onChoose={onChoose}
-          onScope={onScope}
+          onMode={onMode}
+          onAround={onAround}
         />
       )
     case 'applying':
       return (
         <div class={css.still} aria-busy="true">
-          <PreviewBody preview={phase.preview} choices={phase.choices} t={t} onChoose={() => {}} onScope={() => {}} />
+          <PreviewBody
+            preview={phase.preview}
+            mode={phase.mode}
+            choices={phase.choices}
+            around={phase.around}
+            t={t}
+            onChoose={() => {}}
+            onMode={() => {}}
+            onAround={() => {}}
+          />
         </div>
       )
     case 'failed':
@@ -111,6 +123,7 @@ function Body({ phase, t, isDraftWaiting, onChoose, onScope, onInsertPrompt, onS
           preview={phase.preview}
           op={phase.op}
           undo={phase.undo}
+          again={phase.again}
           prompt={phase.prompt}
           lostImages={phase.lostImages}
           t={t}
@@ -123,7 +136,7 @@ function Body({ phase, t, isDraftWaiting, onChoose, onScope, onInsertPrompt, onS
 }
 
 /** The leaving button is the same element in every phase and has the first focus: Enter never destroys anything by accident. */
-function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDialogProps) {
+function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo, onTryAgain }: RollbackDialogProps) {
   const leave = useRef<HTMLButtonElement>(null)
   const ended = phase.kind === 'done' || phase.kind === 'failed'
   useEffect(() => {
@@ -141,6 +154,11 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
             {t('done.undo')}
           </button>
         )}
+      {phase.kind === 'done' && canTryAgain(phase) && (
+        <button key="again" type="button" class={css.plain} onClick={onTryAgain}>
+          {t('done.again')}
+        </button>
+      )}
       <button key="leave" ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying} onClick={onClose}>
         {t(ended ? 'dialog.close' : 'dialog.cancel')}
       </button>
@@ -160,25 +178,28 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo }: RollbackDial
 
 type Ready = Extract<Phase, { kind: 'ready' | 'applying' }>
 
-/** Not while the preview of another scope is on its way, and not when nothing at all would happen. */
+/** Not while the preview of another mode is on its way, and not when it could only be refused or nothing would happen. */
 function canConfirm(phase: Ready): boolean {
-  if (phase.kind === 'applying' || phase.awaited !== undefined) return false
-  return phase.preview.scope !== 'files' || filesToChange(phase.preview, phase.choices) > 0
+  return phase.kind === 'ready' && phase.awaited === undefined && obstacle(phase) === undefined
 }
 
-function confirmLabel({ preview, choices }: Ready, t: Translator): string {
+function confirmLabel({ preview, mode, choices }: Ready, t: Translator): string {
   const turns = preview.turns.length
   const files = filesToChange(preview, choices)
-  switch (preview.scope) {
+  switch (mode) {
     case 'both':
       return t(`confirm.${turns === 1 ? 'one' : 'other'}.${countForm(files)}`, { turns, files })
     case 'files':
       return files === 0 ? t('confirm.files.none') : t.count('confirm.files', files)
     case 'conversation':
       return t.count('confirm.conversation', turns)
+    case 'branch':
+      return t(`confirm.branch.${countForm(files)}`, { turn: preview.target.turn, files })
   }
 }
 
+const canTryAgain = ({ op, again, undo }: Extract<Phase, { kind: 'done' }>) =>
+  (op?.retryable?.length ?? 0) > 0 && again.kind !== 'running' && (undo.kind === 'offered' || undo.kind === 'failed')
 const canUndo = ({ op }: Extract<Phase, { kind: 'done' }>) => op !== undefined && (op.scope !== 'files' || filesRestored(op) > 0)
 
 function announcement(phase: Phase, t: Translator): string {

@@ -1,22 +1,20 @@
 import type { Translator } from '../../locales/translate.ts'
-import type { Scope } from '../../src/checkpoint/journal-entry.ts'
+import { modes, type Mode } from '../state/rollback-flow.ts'
 import css from './Choice.module.css'
 
 export interface ScopeSwitchProps {
-  readonly scope: Scope
+  readonly mode: Mode
   readonly t: Translator
-  onScope(scope: Scope): void
+  onMode(mode: Mode): void
 }
 
-const scopes = ['both', 'files', 'conversation'] as const
-
-/** What a rollback takes back: conversation and files, or one of them. */
-export function ScopeSwitch({ scope, t, onScope }: ScopeSwitchProps) {
+/** What a rollback takes back: conversation and files, one of them, or the files while the conversation goes on elsewhere. */
+export function ScopeSwitch({ mode, t, onMode }: ScopeSwitchProps) {
   return (
     <fieldset class={css.choice} data-wide aria-label={t('scope.title')}>
-      {scopes.map(one => (
-        <label key={one} class={css.option} data-chosen={scope === one || undefined}>
-          <input type="radio" name="turnback-scope" checked={scope === one} onChange={() => onScope(one)} />
+      {modes.map(one => (
+        <label key={one} class={css.option} data-chosen={mode === one || undefined} title={t(`scope.${one}.title`)}>
+          <input type="radio" name="turnback-scope" checked={mode === one} onChange={() => onMode(one)} />
           {t(`scope.${one}`)}
         </label>
       ))}

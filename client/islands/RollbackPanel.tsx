@@ -22,7 +22,9 @@ export function RollbackPanel({ active, t }: RollbackPanelProps) {
       onClosed={store.returnFocus}
       onConfirm={() => void store.confirm()}
       onChoose={store.choose}
-      onScope={store.setScope}
+      onMode={store.setMode}
+      onAround={store.setAround}
+      onTryAgain={() => void store.tryAgain()}
       onRetry={store.retry}
       onUndo={() => void store.undo()}
       onInsertPrompt={store.insertPrompt}

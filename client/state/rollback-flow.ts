@@ -1,7 +1,7 @@
 import type { Outcome, Scope } from '../../src/checkpoint/journal-entry.ts'
-import { sameState } from '../../src/checkpoint/file-state.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
-import type { OpSummary, Preview, PreviewRow } from '../../src/protocol/requests.ts'
+import type { OpSummary, Preview, PreviewRow, QueuedChoice, RunningChoice } from '../../src/protocol/requests.ts'
+import { changedRows } from '../../src/restore/changed-rows.ts'
 
 /** Why it did not work: a refusal with facts, or the command's own sentence in the page's language. */
 export type Problem =
@@ -12,6 +12,18 @@ export type UndoPhase =
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly text: string }
   | { readonly kind: 'failed'; readonly problem: Problem }
+
+/** What is taken back. `branch`: the files, while the conversation goes on in a copy and this one stays as it is. */
+export type Mode = Scope | 'branch'
+export const modes = ['both', 'files', 'conversation', 'branch'] as const satisfies readonly Mode[]
+export const scopeOf = (mode: Mode): Scope => (mode === 'branch' ? 'files' : mode)
+
+/** What becomes of what goes on around a rollback. */
+export interface Around {
+  readonly queued: QueuedChoice
+  readonly running: RunningChoice
+}
+const nothingChosen: Around = { queued: 'keep', running: 'refuse' }
 
 /** What the person decided of single files, by path: put back or leave. Without a choice the plan's default counts. */
 export type Choices = ReadonlyMap<string, boolean>
@@ -30,9 +42,11 @@ export type Phase =
       readonly kind: 'ready'
       readonly turn: number
       readonly preview: Preview
+      readonly mode: Mode
       readonly choices: Choices
-      /** Another scope was chosen and its preview is on its way. */
-      readonly awaited?: { readonly scope: Scope; readonly request: number }
+      readonly around: Around
+      /** Another mode was chosen and its preview is on its way. */
+      readonly awaited?: { readonly mode: Mode; readonly request: number }
       /** After a stale confirm: the paths that are new or different now. */
       readonly changed?: ReadonlySet<string>
     }
@@ -41,7 +55,9 @@ export type Phase =
       readonly turn: number
       readonly request: number
       readonly preview: Preview
+      readonly mode: Mode
       readonly choices: Choices
+      readonly around: Around
     }
   | {
       readonly kind: 'done'
@@ -49,6 +65,8 @@ export type Phase =
       readonly preview: Preview
       readonly op?: OpSummary
       readonly undo: UndoPhase
+      /** Another try of the files that failed; `done` with the outcome of both in `op`. */
+      readonly again: UndoPhase
       readonly prompt: PromptPhase
       readonly lostImages: number
     }
@@ -57,7 +75,8 @@ export type Phase =
 export type FlowEvent =
   | { readonly kind: 'opened'; readonly turn: number; readonly request: number }
   | { readonly kind: 'previewed'; readonly request: number; readonly preview: Preview }
-  | { readonly kind: 'scoped'; readonly scope: Scope; readonly request: number }
+  | { readonly kind: 'moded'; readonly mode: Mode; readonly request: number }
+  | { readonly kind: 'around'; readonly around: Partial<Around> }
   | { readonly kind: 'chosen'; readonly paths: readonly string[]; readonly isBack: boolean }
   | { readonly kind: 'confirmed'; readonly request: number }
   | { readonly kind: 'stale'; readonly request: number; readonly preview: Preview }
@@ -65,6 +84,7 @@ export type FlowEvent =
   | { readonly kind: 'problem'; readonly request: number; readonly problem: Problem }
   | { readonly kind: 'prompt'; readonly prompt: PromptPhase; readonly lostImages: number }
   | { readonly kind: 'undo'; readonly undo: UndoPhase }
+  | { readonly kind: 'again'; readonly again: UndoPhase; readonly op?: OpSummary | undefined }
   | { readonly kind: 'closed' }
 
 export const idle: Phase = { kind: 'idle' }
@@ -76,12 +96,14 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
       return phase.kind === 'applying' ? phase : { kind: 'loading', turn: event.turn, request: event.request }
     case 'previewed':
       if (phase.kind === 'ready' && phase.awaited?.request === event.request) {
-        return { kind: 'ready', turn: phase.turn, preview: event.preview, choices: phase.choices }
+        return { kind: 'ready', turn: phase.turn, preview: event.preview, mode: phase.awaited.mode, choices: phase.choices, around: phase.around }
       }
       if (phase.kind !== 'loading' || phase.request !== event.request) return phase
-      return { kind: 'ready', turn: phase.turn, preview: event.preview, choices: new Map() }
-    case 'scoped':
-      return phase.kind === 'ready' ? { ...phase, awaited: { scope: event.scope, request: event.request } } : phase
+      return { kind: 'ready', turn: phase.turn, preview: event.preview, mode: 'both', choices: new Map(), around: nothingChosen }
+    case 'moded':
+      return phase.kind === 'ready' ? { ...phase, awaited: { mode: event.mode, request: event.request } } : phase
+    case 'around':
+      return phase.kind === 'ready' ? { ...phase, around: { ...phase.around, ...event.around } } : phase
     case 'chosen':
       if (phase.kind !== 'ready') return phase
       return { ...phase, choices: new Map([...phase.choices, ...event.paths.map(path => [path, event.isBack] as const)]) }
@@ -92,7 +114,9 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
         turn: phase.turn,
         request: event.request,
         preview: phase.preview,
+        mode: phase.mode,
         choices: phase.choices,
+        around: phase.around,
       }
     case 'stale':
       if (phase.kind !== 'applying' || phase.request !== event.request) return phase
@@ -105,6 +129,7 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
         preview: phase.preview,
         ...(event.op === undefined ? {} : { op: event.op }),
         undo: { kind: 'offered' },
+        again: { kind: 'offered' },
         prompt: 'none',
         lostImages: 0,
       }
@@ -115,6 +140,8 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
       return phase.kind === 'done' ? { ...phase, prompt: event.prompt, lostImages: event.lostImages } : phase
     case 'undo':
       return phase.kind === 'done' ? { ...phase, undo: event.undo } : phase
+    case 'again':
+      return phase.kind === 'done' ? { ...phase, again: event.again, ...(event.op === undefined ? {} : { op: event.op }) } : phase
     case 'closed':
       // What is being carried out cannot be called back, so its dialog stays until it is known.
       return phase.kind === 'applying' ? phase : idle
@@ -123,25 +150,16 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
 
 /** The new preview takes the old one's place; choices survive where the row is still the same question. */
 function staleAgain(phase: Extract<Phase, { kind: 'applying' }>, preview: Preview): Phase {
-  const before = new Map(phase.preview.rows.map(row => [row.path, row]))
-  const changed = new Set(preview.rows.filter(row => !sameRow(before.get(row.path), row)).map(row => row.path))
+  const changed = changedRows(phase.preview, preview)
   const paths = new Set(preview.rows.map(row => row.path))
   const choices = new Map([...phase.choices].filter(([path]) => !changed.has(path) && paths.has(path)))
-  return { kind: 'ready', turn: phase.turn, preview, choices, changed }
+  return { kind: 'ready', turn: phase.turn, preview, mode: phase.mode, choices, around: phase.around, changed }
 }
 
 function requestOf(phase: Phase): number | undefined {
   if (phase.kind === 'ready') return phase.awaited?.request
   return phase.kind === 'loading' || phase.kind === 'applying' ? phase.request : undefined
 }
-
-function sameRow(before: PreviewRow | undefined, now: PreviewRow): boolean {
-  if (before === undefined || before.action !== now.action || before.conflict !== now.conflict) return false
-  return same(before.current, now.current) && same(before.goal, now.goal)
-}
-
-const same = (a: PreviewRow['goal'], b: PreviewRow['goal']) =>
-  sameState(a, b) || (a.kind === 'unknown' && b.kind === 'unknown' && a.reason === b.reason)
 
 /** True for a row that can go back; what already is as it was, or cannot be put back, asks nothing. */
 export const isChoosable = ({ action, putBackAction }: PreviewRow): boolean =>
@@ -160,6 +178,14 @@ export function selectionOf(preview: Preview, choices: Choices): { readonly putB
   const left = new Set(preview.rows.filter(row => row.action !== 'keep' && isChoosable(row) && !goesBack(row, choices)))
   const putBack = preview.rows.filter(row => row.action === 'keep' && goesBack(row, choices)).map(row => row.path)
   return { putBack, ...(left.size === 0 ? {} : { only: preview.rows.filter(row => !left.has(row)).map(row => row.path) }) }
+}
+
+/** Why a confirm would be refused, as far as the preview says; undefined when nothing stands against it. */
+export function obstacle({ preview, mode, choices, around }: Extract<Phase, { kind: 'ready' }>): 'read-only' | 'running' | 'no-files' | undefined {
+  const files = filesToChange(preview, choices)
+  if (files > 0 && preview.isReadOnly) return 'read-only'
+  if (mode === 'files' && files === 0) return 'no-files'
+  return preview.running.length > 0 && around.running === 'refuse' ? 'running' : undefined
 }
 
 /** Outcomes worth showing: paths that were already as they should be were not touched and count as nothing. */

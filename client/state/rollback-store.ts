@@ -7,7 +7,7 @@ import { hiddenRows, nothingLeft, type Hidden } from '../../src/surface/hidden.t
 import type { Composer } from '../dsh/composer.ts'
 import type { CommandRun, Remote } from '../dsh/remote.ts'
 import type { PageMarker, SessionView, WithdrawnPrompt } from '../dsh/session-view.ts'
-import { idle, nextPhase, selectionOf, type FlowEvent, type Phase, type Problem } from './rollback-flow.ts'
+import { idle, nextPhase, scopeOf, selectionOf, type Around, type FlowEvent, type Mode, type Phase, type Problem } from './rollback-flow.ts'
 
 export interface RollbackStoreDeps {
   readonly sessionId: string
@@ -21,6 +21,8 @@ export interface RollbackStoreDeps {
   showEnd(): void
   /** Shows another session of this page. */
   openSession(id: string): void
+  /** Puts a text into another session's composer as soon as it has one, unless something is written there. */
+  placeDraft(id: string, text: string): void
   /** The session's workspace, for paths as shown. */
   workspace(): string | undefined
   /** A refusal in the page's language. */
@@ -56,8 +58,11 @@ export interface RollbackStore {
   open(turn: number, opener?: HTMLElement): void
   /** Put these files back, or leave them as they are. */
   choose(paths: readonly string[], isBack: boolean): void
-  /** Conversation and files, or one of them. */
-  setScope(scope: Scope): void
+  /** Conversation and files, one of them, or a branch. */
+  setMode(mode: Mode): void
+  setAround(around: Partial<Around>): void
+  /** Tries the files that failed once more. */
+  tryAgain(): Promise<void>
   confirm(): Promise<void>
   retry(): void
   /** Undo from the dialog's result. */
@@ -179,6 +184,8 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       scope: seen.scope,
       token: seen.token,
       ...selectionOf(seen, ready.choices),
+      ...ready.around,
+      branch: ready.mode === 'branch',
     })
     if (!planned.ok) return refused(request, { kind: 'failure', failure: planned.failure })
     if (planned.value.kind === 'stale') return send({ kind: 'stale', request, preview: planned.value.preview })
@@ -191,7 +198,11 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (run.kind === 'failed' && op === undefined) return refused(request, { kind: 'failure', failure: run.failure })
     send({ kind: 'applied', request, ...(op === undefined ? {} : { op }) })
     loadOps()
-    if (op?.copy !== undefined) return deps.openSession(op.copy)
+    if (op?.copy !== undefined) {
+      deps.openSession(op.copy)
+      if (seen.prompt.text.trim() !== '') deps.placeDraft(op.copy, seen.prompt.text)
+      return
+    }
     if (seen.scope !== 'files') await restorePrompt(seen.prompt)
   }
 
@@ -273,12 +284,26 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       void preview(turn)
     },
     choose: (paths, isBack) => send({ kind: 'chosen', paths, isBack }),
-    setScope(scope) {
+    setMode(mode) {
       const ready = phase.peek()
-      if (ready.kind !== 'ready' || scope === (ready.awaited?.scope ?? ready.preview.scope)) return
+      if (ready.kind !== 'ready' || mode === (ready.awaited?.mode ?? ready.mode)) return
       const request = ++lastRequest
-      send({ kind: 'scoped', scope, request })
-      void ask(ready.turn, scope, request)
+      send({ kind: 'moded', mode, request })
+      void ask(ready.turn, scopeOf(mode), request)
+    },
+    setAround: around => send({ kind: 'around', around }),
+    async tryAgain() {
+      const done = phase.peek()
+      if (done.kind !== 'done' || done.op === undefined) return
+      send({ kind: 'again', again: { kind: 'running' } })
+      const run = await remote.run(sessionId, `/${deps.command()} retry`)
+      const outcome = await remote.call('outcome', { sessionId, op: done.op.op })
+      send({
+        kind: 'again',
+        again: run.kind === 'done' ? { kind: 'done', text: run.text } : { kind: 'failed', problem: problemOf(run) },
+        ...(outcome.ok ? { op: outcome.value.op } : {}),
+      })
+      loadOps()
     },
     retry() {
       const current = phase.peek()

@@ -53,7 +53,7 @@ async function longestTask(browser: Browser, page: Page, work: () => Promise<voi
   await work()
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString('utf8')) as { traceEvents: readonly TraceEvent[] }
   const mains = new Set(traceEvents.filter(({ name, args }) => name === 'thread_name' && args?.name === 'CrRendererMain').map(({ pid, tid }) => `${pid} ${tid}`))
-  const tasks = traceEvents.filter(({ name, pid, tid, dur }) => dur !== undefined && /RunTask$/.test(name) && mains.has(`${pid} ${tid}`))
+  const tasks = traceEvents.filter(({ name, pid, tid, dur }) => dur !== undefined && name.endsWith('RunTask') && mains.has(`${pid} ${tid}`))
   if (tasks.length === 0) throw new Error('bench: the trace has no tasks')
   return { wall: Math.max(...tasks.map(({ dur }) => dur!)) / 1000, cpu: Math.max(...tasks.map(({ tdur }) => tdur ?? 0)) / 1000 }
 }

@@ -160,6 +160,75 @@ test('files alone, or the conversation alone, is one switch away and says what s
   expect(screen.getByRole('dialog').textContent).toContain('The conversation stays as it was.')
 })
 
+test('as a branch: says that this conversation stays, and what the new session has', async () => {
+  const files = aPreview({ scope: 'files', token: 'tf' })
+  const { asked } = await open({ ...goingWell(files, anOp({ scope: 'files' })), preview: [ok(aPreview()), ok(files)] })
+  await act(async () => { fireEvent.click(screen.getByRole('radio', { name: 'As a branch' })); await settle() })
+
+  expect(screen.getByRole('dialog').textContent).toContain('A new session opens with everything before turn 2.')
+  await press('Branch before turn 2 and put back 2 files')
+
+  expect(planAsked(asked)).toMatchObject({ scope: 'files', token: 'tf', branch: true })
+})
+
+test('work that still runs is named, and nothing happens beside it unless that is wanted', async () => {
+  const { asked } = await openWell(aPreview({ running: [{ kind: 'job', label: 'npm run watch' }] }))
+  const primary = () => screen.getByRole('button', { name: /^Roll back 2 turns/ })
+  expect(screen.getByText('npm run watch')).toBeTruthy()
+  expect(primary().getAttribute('aria-disabled')).toBe('true')
+
+  await check('Roll back all the same, and let them run on')
+  await press(/^Roll back 2 turns/)
+
+  expect(planAsked(asked)).toMatchObject({ running: 'continue' })
+})
+
+test('messages that wait can be removed where the host offers that', async () => {
+  const { asked } = await openWell(aPreview({ queued: ['next task'], canDropQueued: true }))
+  await check('Remove it from the queue')
+  await press(/^Roll back 2 turns/)
+  expect(planAsked(asked)).toMatchObject({ queued: 'drop' })
+  cleanup()
+
+  await openWell(aPreview({ queued: ['next task'], canDropQueued: false }))
+  expect(screen.queryByRole('checkbox', { name: 'Remove it from the queue' })).toBeNull()
+})
+
+test('in a read-only session files are not promised, and the way out is named', async () => {
+  await openWell(aPreview({ isReadOnly: true }))
+
+  expect(screen.getByText(/^This session may not write files/)).toBeTruthy()
+  expect(screen.getByRole('button', { name: /^Roll back 2 turns/ }).getAttribute('aria-disabled')).toBe('true')
+})
+
+test('field 71: files that failed can be tried again from the result, which then says what they came to', async () => {
+  const failed = anOp({ outcomes: [{ path: '/w/a.txt', result: 'failed', reason: 'EACCES' }], retryable: ['/w/a.txt'], leftOut: 1 })
+  const { lines } = await open({
+    ...goingWell(aPreview(), failed),
+    outcome: [ok({ op: failed }), ok({ op: anOp({ outcomes: [{ path: '/w/a.txt', result: 'restored', action: 'write' }] }) })],
+  })
+  await press(/^Roll back 2 turns/)
+  expect(screen.getByRole('dialog').textContent).toContain('1 file could not be put back.')
+  expect(screen.getByRole('dialog').textContent).toContain('1 file was not selected and stays as it is.')
+
+  await press('Try again')
+
+  expect(lines.at(-1)).toBe('/rollback retry')
+  expect(screen.getByRole('dialog').textContent).toContain('1 file is as it was before.')
+  expect(screen.queryByRole('button', { name: 'Try again' })).toBeNull()
+})
+
+test('another try that is refused says why and can be made once more', async () => {
+  const failed = anOp({ outcomes: [{ path: '/w/a.txt', result: 'failed', reason: 'EACCES' }], retryable: ['/w/a.txt'] })
+  await open({ ...goingWell(aPreview(), failed), run: [{ kind: 'done', text: 'Rolled back.' }, { kind: 'refused', text: 'A turn is running.' }] })
+  await press(/^Roll back 2 turns/)
+
+  await press('Try again')
+
+  expect(screen.getByRole('dialog').textContent).toContain('A turn is running.')
+  expect(screen.getByRole('button', { name: 'Try again' })).toBeTruthy()
+})
+
 test('while another scope is on its way nothing can be confirmed, and with no file to put back neither', async () => {
   const waiting = later<ReturnType<typeof ok>>()
   const { lines } = await open({ ...goingWell(aPreview()), preview: [ok(aPreview()), waiting.promise] })

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
-import { filesToChange, idle, nextPhase, selectionOf, type FlowEvent, type Phase } from '../../client/state/rollback-flow.ts'
+import { filesToChange, idle, nextPhase, obstacle, selectionOf, type FlowEvent, type Phase } from '../../client/state/rollback-flow.ts'
 import { failure } from '../../src/protocol/failure.ts'
 import { aConflict, aPreview, aRow } from './support.ts'
 
 const after = (...events: readonly FlowEvent[]): Phase => events.reduce(nextPhase, idle)
+const around = { queued: 'keep', running: 'refuse' } as const
 const opened: FlowEvent = { kind: 'opened', turn: 2, request: 1 }
 const preview = aPreview({ rows: [aRow('a.txt', 'write'), aConflict('c.txt'), aConflict('d.txt')] })
 const previewed: FlowEvent = { kind: 'previewed', request: 1, preview }
@@ -11,7 +12,7 @@ const confirmed: FlowEvent = { kind: 'confirmed', request: 2 }
 const problem: FlowEvent = { kind: 'problem', request: 2, problem: { kind: 'failure', failure: failure('busy') } }
 
 test('goes from the click to a preview with nothing chosen', () => {
-  expect(after(opened, previewed)).toEqual({ kind: 'ready', turn: 2, preview, choices: new Map() })
+  expect(after(opened, previewed)).toEqual({ kind: 'ready', turn: 2, preview, mode: 'both', choices: new Map(), around })
 })
 
 test('drops a reply that answers an older request', () => {
@@ -56,7 +57,9 @@ test('field 64: a stale confirm shows the new preview, marks what is different a
     kind: 'ready',
     turn: 2,
     preview: now,
+    mode: 'both',
     choices: new Map([['/w/c.txt', true]]),
+    around,
     changed: new Set(['/w/a.txt', '/w/d.txt']),
   })
 })
@@ -79,15 +82,30 @@ test('asks the host for all paths but those that are to stay, and for the confli
   expect(selectionOf(some, new Map([['/w/same.txt', false], ['/w/gone.txt', false]]))).toEqual({ putBack: [] })
 })
 
-test('another scope keeps the choices, waits for its own preview, and cannot be confirmed before', () => {
+test('another mode keeps the choices, waits for its own preview, and cannot be confirmed before', () => {
   const chosen: FlowEvent = { kind: 'chosen', paths: ['/w/c.txt'], isBack: true }
-  const waiting = after(opened, previewed, chosen, { kind: 'scoped', scope: 'files', request: 5 })
+  const waiting = after(opened, previewed, chosen, { kind: 'moded', mode: 'files', request: 5 })
   expect(nextPhase(waiting, { ...confirmed, request: 6 })).toBe(waiting)
   expect(nextPhase(waiting, { kind: 'previewed', request: 4, preview: aPreview({ scope: 'conversation' }) })).toBe(waiting)
 
   const files = aPreview({ scope: 'files', token: 't2' })
   expect(nextPhase(waiting, { kind: 'previewed', request: 5, preview: files })).toEqual({
-    kind: 'ready', turn: 2, preview: files, choices: new Map([['/w/c.txt', true]]),
+    kind: 'ready', turn: 2, preview: files, mode: 'files', choices: new Map([['/w/c.txt', true]]), around,
   })
   expect(nextPhase(waiting, { kind: 'problem', request: 5, problem: { kind: 'failure', failure: failure('busy') } })).toMatchObject({ kind: 'failed' })
+})
+
+test('says what stands against a confirm: running work until it may go on, a read-only session, nothing to put back', () => {
+  const obstacleOf = (more: Parameters<typeof aPreview>[0], ...events: readonly FlowEvent[]) => {
+    const phase = after(opened, { kind: 'previewed', request: 1, preview: aPreview(more) }, ...events)
+    return phase.kind === 'ready' ? obstacle(phase) : phase.kind
+  }
+  const running = [{ kind: 'job', label: 'npm test' }] as const
+  expect(obstacleOf({})).toBeUndefined()
+  expect(obstacleOf({ running: [...running] })).toBe('running')
+  expect(obstacleOf({ running: [...running] }, { kind: 'around', around: { running: 'continue' } })).toBeUndefined()
+  expect(obstacleOf({ isReadOnly: true })).toBe('read-only')
+  expect(obstacleOf({ isReadOnly: true, rows: [aConflict('c.txt')] })).toBeUndefined()
+  expect(obstacleOf({ rows: [] })).toBeUndefined()
+  expect(obstacleOf({ rows: [] }, { kind: 'moded', mode: 'files', request: 2 }, { kind: 'previewed', request: 2, preview: aPreview({ rows: [], scope: 'files' }) })).toBe('no-files')
 })

@@ -33,6 +33,9 @@ test('carries out exactly the plan the host made from the shown preview', async 
     sessionId: 'session-1',
     turn: 2,
     scope: 'both',
+    branch: false,
+    queued: 'keep',
+    running: 'refuse',
     token: 't1',
     putBack: ['/w/c.txt'],
   })
@@ -166,6 +169,24 @@ test('keeps a draft and offers the withdrawn prompt, which goes after it', async
   expect(state.draft).toBe('half a thought\n\ndo it')
   expect(store.waitingPrompt.value).toBeUndefined()
   expect(store.phase.value).toMatchObject({ prompt: 'restored' })
+})
+
+test('a branch opens its session with the withdrawn prompt in its composer; this session’s draft is left alone', async () => {
+  const { composer, state } = fakeComposer('half a thought')
+  const opened: string[] = []
+  const placed: unknown[] = []
+  const files = aPreview({ scope: 'files', token: 'tf', prompt: { text: 'do it', images: [] } })
+  const { remote, asked } = scriptedRemote({ ...goingWell(files, anOp({ scope: 'files', copy: sessionId('session-2') })), preview: [ok(aPreview()), ok(files)] })
+  const store = aStore({ remote, composer: () => composer, openSession: id => opened.push(id), placeDraft: (...args) => placed.push(args) })
+  store.open(2)
+  await settle()
+  store.setMode('branch')
+  await settle()
+
+  await store.confirm()
+
+  expect(asked.find(({ endpoint }) => endpoint === 'plan')?.request).toMatchObject({ scope: 'files', token: 'tf', branch: true })
+  expect([opened, placed, state.draft]).toEqual([['session-2'], [['session-2', 'do it']], 'half a thought'])
 })
 
 test('draft and withdrawn prompt can change places, and neither is lost', async () => {

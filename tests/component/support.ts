@@ -189,6 +189,7 @@ export function aStore(deps: Partial<RollbackStoreDeps> & Pick<RollbackStoreDeps
     command: () => 'rollback',
     showEnd: () => {},
     openSession: () => {},
+    placeDraft: () => {},
     workspace: () => '/w',
     say: refusal => translateFailure('en', refusal).text,
     ...deps,

@@ -29,7 +29,7 @@ const copy = /Session one \(before rollback\)/
 const original = /Session one(?! \()/
 const files = () => ['one.txt', 'two.txt', 'next.txt'].map(name => world.read(name))
 const turns = ['Turn one is done.', 'Turn two is done.', 'Turn three is done.']
-const toolsOfLastRequest = () => (world.model.requests.findLast(isConversation)?.body as { tools?: readonly unknown[] }).tools?.length ?? 0
+const toolsOfLastRequest = () => (world.model.requests.findLast(isConversation)?.body as { tools?: readonly unknown[] } | undefined)?.tools?.length ?? 0
 
 async function expectTurns(shown: readonly string[]): Promise<void> {
   for (const text of turns) await expect.poll(() => visible(text).count(), { timeout: 10_000 }).toBe(shown.includes(text) ? 1 : 0)
