@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { hasText, type Translator } from '../../locales/translate.ts'
 import type { PreviewRow } from '../../src/protocol/requests.ts'
@@ -6,8 +7,14 @@ import choiceCss from './Choice.module.css'
 import css from './FileList.module.css'
 import { FilePath } from './FilePath.tsx'
 import { reasonText } from './reason-text.ts'
-import { WindowedList } from './WindowedList.tsx'
+import { isWindowed, WindowedList } from './WindowedList.tsx'
 import { Worded } from './Worded.tsx'
+
+/** What somebody else draws in a row: `aside` beside its path, `detail` below it once the row is opened. */
+export interface RowSlots {
+  aside(row: PreviewRow): ComponentChildren
+  detail(row: PreviewRow): ComponentChildren
+}
 
 export interface FileListProps {
   readonly rows: readonly PreviewRow[]
@@ -15,6 +22,7 @@ export interface FileListProps {
   /** Paths to mark as changed since the preview before. */
   readonly changed?: ReadonlySet<string> | undefined
   readonly t: Translator
+  readonly slots?: RowSlots | undefined
   onChoose(paths: readonly string[], isBack: boolean): void
 }
 
@@ -33,8 +41,11 @@ const FILTER_FROM = 20
 const heightOf = (group: Group, rows: readonly PreviewRow[]) =>
   group === 'keep' ? 56 : group === 'git' ? 36 : rows.some(row => group === 'skip' || row.origin === 'shell') ? 52 : 32
 
+/** Of an opened row in a list that draws only some of its rows, and so must know their heights. */
+const DETAIL = 360
+
 /** The files of a preview, grouped by what happens to them. Files that stay as they are are only counted. */
-export function FileList({ rows, choices, changed, t, onChoose }: FileListProps) {
+export function FileList({ rows, choices, changed, t, slots, onChoose }: FileListProps) {
   const [filter, setFilter] = useState('')
   const unchanged = rows.filter(row => row.action === 'none').length
   const listed = rows.length - unchanged
@@ -63,7 +74,7 @@ export function FileList({ rows, choices, changed, t, onChoose }: FileListProps)
           .filter(row => groupOf(row) === group)
           .sort((a, b) => Number(changed?.has(b.path) ?? 0) - Number(changed?.has(a.path) ?? 0))
         if (members.length === 0) return null
-        return <FileGroup key={group} group={group} rows={members} choices={choices} changed={changed} t={t} onChoose={onChoose} />
+        return <FileGroup key={group} group={group} rows={members} choices={choices} changed={changed} t={t} slots={slots} onChoose={onChoose} />
       })}
       {unchanged > 0 && <p class={css.note}>{t.count('files.unchanged', unchanged)}</p>}
     </div>
@@ -74,8 +85,9 @@ interface FileGroupProps extends FileListProps {
   readonly group: Group
 }
 
-function FileGroup({ group, rows, choices, changed, t, onChoose }: FileGroupProps) {
+function FileGroup({ group, rows, choices, changed, t, slots, onChoose }: FileGroupProps) {
   const [isOpen, setOpen] = useState(rows.length <= OPEN)
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set())
   const id = useId()
   const title = t(`files.group.${group}`)
   const height = heightOf(group, rows)
@@ -109,6 +121,7 @@ function FileGroup({ group, rows, choices, changed, t, onChoose }: FileGroupProp
             rowHeight={height}
             class={css.list}
             label={title}
+            extraHeight={row => (opened.has(row.path) ? DETAIL : 0)}
             render={row => (
               <FileRow
                 key={row.path}
@@ -118,6 +131,10 @@ function FileGroup({ group, rows, choices, changed, t, onChoose }: FileGroupProp
                 isBack={goesBack(row, choices)}
                 isChanged={changed?.has(row.path) === true}
                 t={t}
+                slots={row.goal.kind === 'unknown' || row.current.kind === 'unknown' ? undefined : slots}
+                isOpen={opened.has(row.path)}
+                isFixed={isWindowed(rows.length)}
+                onOpen={path => setOpened(toggled(opened, path))}
                 onChoose={onChoose}
               />
             )}
@@ -128,6 +145,12 @@ function FileGroup({ group, rows, choices, changed, t, onChoose }: FileGroupProp
   )
 }
 
+function toggled(paths: ReadonlySet<string>, path: string): ReadonlySet<string> {
+  const next = new Set(paths)
+  if (!next.delete(path)) next.add(path)
+  return next
+}
+
 interface FileRowProps {
   readonly row: PreviewRow
   readonly group: Group
@@ -135,10 +158,17 @@ interface FileRowProps {
   readonly isBack: boolean
   readonly isChanged: boolean
   readonly t: Translator
+  /** Undefined for a row with nothing to compare. */
+  readonly slots: RowSlots | undefined
+  readonly isOpen: boolean
+  /** True where what is open must have a height known beforehand. */
+  readonly isFixed: boolean
+  onOpen(path: string): void
   onChoose(paths: readonly string[], isBack: boolean): void
 }
 
-function FileRow({ row, group, height, isBack, isChanged, t, onChoose }: FileRowProps) {
+function FileRow({ row, group, height, isBack, isChanged, t, slots, isOpen, isFixed, onOpen, onChoose }: FileRowProps) {
+  const id = useId()
   const isPlanned = isChoosable(row) && row.action !== 'keep'
   const isLeft = isPlanned && !isBack
   return (
@@ -152,10 +182,21 @@ function FileRow({ row, group, height, isBack, isChanged, t, onChoose }: FileRow
           onChange={() => onChoose([row.path], !isBack)}
         />
       )}
+      {slots !== undefined && (
+        <button
+          type="button"
+          class={css.opener}
+          aria-label={t('diff.of', { path: row.shown })}
+          aria-expanded={isOpen}
+          aria-controls={id}
+          onClick={() => onOpen(row.path)}
+        />
+      )}
       <div class={css.what}>
         <FilePath shown={row.shown} />
         {group !== 'git' && <Why row={row} t={t} />}
       </div>
+      {slots?.aside(row)}
       {isChanged && <span class={css.fresh}>{t('files.changed')}</span>}
       {row.action === 'keep' && row.putBackAction !== undefined ? (
         <Choice row={row} chosen={isBack} t={t} onChoose={onChoose} />
@@ -163,6 +204,11 @@ function FileRow({ row, group, height, isBack, isChanged, t, onChoose }: FileRow
         <span class={css.tag} data-action={isLeft ? 'keep' : row.action}>
           {t(`files.tag.${isLeft || group === 'git' ? 'keep' : group}`)}
         </span>
+      )}
+      {slots !== undefined && (
+        <div id={id} class={css.detail} hidden={!isOpen} style={isFixed ? { height: `${DETAIL}px` } : {}}>
+          {isOpen && slots.detail(row)}
+        </div>
       )}
     </li>
   )

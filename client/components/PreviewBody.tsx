@@ -4,7 +4,7 @@ import type { Preview } from '../../src/protocol/requests.ts'
 import { losesItsOtherNames } from '../../src/restore/other-names.ts'
 import type { Around, Choices, Mode } from '../state/rollback-flow.ts'
 import css from './RollbackDialog.module.css'
-import { FileList } from './FileList.tsx'
+import { FileList, type RowSlots } from './FileList.tsx'
 import { Gaps } from './Gaps.tsx'
 import { GitMoves } from './GitMoves.tsx'
 import { WarningIcon } from './icons.tsx'
@@ -18,6 +18,7 @@ export interface PreviewBodyProps {
   readonly around: Around
   readonly changed?: ReadonlySet<string> | undefined
   readonly t: Translator
+  readonly slots?: RowSlots | undefined
   onChoose(paths: readonly string[], isBack: boolean): void
   onMode(mode: Mode): void
   onAround(around: Partial<Around>): void
@@ -33,7 +34,7 @@ const MAX_LINKED = 6
  * What a rollback would do, in the order of weight: conversation, what is not covered, files, what
  * stays. The file list can be long, so warnings stand before it.
  */
-export function PreviewBody({ preview, mode, choices, around, changed, t, onChoose, onMode, onAround }: PreviewBodyProps) {
+export function PreviewBody({ preview, mode, choices, around, changed, t, slots, onChoose, onMode, onAround }: PreviewBodyProps) {
   const isFiles = preview.scope !== 'conversation'
   const isConversation = preview.scope !== 'files'
   const moreTurns = preview.turns.length - MAX_TURNS
@@ -78,7 +79,7 @@ export function PreviewBody({ preview, mode, choices, around, changed, t, onChoo
           </p>
         )}
         {isFiles ? (
-          <FileList rows={preview.rows} choices={choices} changed={changed} t={t} onChoose={onChoose} />
+          <FileList rows={preview.rows} choices={choices} changed={changed} t={t} slots={slots} onChoose={onChoose} />
         ) : (
           <p class={css.note}>{t('files.untouched')}</p>
         )}

@@ -3,6 +3,7 @@ import type { Translator } from '../../locales/translate.ts'
 import { isFinal } from '../../src/protocol/failure.ts'
 import { filesRestored, filesToChange, obstacle, type Around, type Mode, type Phase } from '../state/rollback-flow.ts'
 import { DialogShell } from './DialogShell.tsx'
+import type { RowSlots } from './FileList.tsx'
 import { CloseIcon } from './icons.tsx'
 import { OutcomeBody } from './OutcomeBody.tsx'
 import { PreviewBody } from './PreviewBody.tsx'
@@ -12,6 +13,7 @@ import css from './RollbackDialog.module.css'
 export interface RollbackDialogProps {
   readonly phase: Exclude<Phase, { kind: 'idle' }>
   readonly t: Translator
+  readonly slots?: RowSlots | undefined
   onClose(): void
   onClosed(): void
   onConfirm(): void
@@ -78,7 +80,7 @@ export function RollbackDialog(props: RollbackDialogProps) {
   )
 }
 
-function Body({ phase, t, isDraftWaiting, onChoose, onMode, onAround, onInsertPrompt, onSwapPrompt }: RollbackDialogProps) {
+function Body({ phase, t, slots, isDraftWaiting, onChoose, onMode, onAround, onInsertPrompt, onSwapPrompt }: RollbackDialogProps) {
   switch (phase.kind) {
     case 'loading':
       return <p class={css.waiting}>{t('dialog.loading')}</p>
@@ -91,6 +93,7 @@ function Body({ phase, t, isDraftWaiting, onChoose, onMode, onAround, onInsertPr
           around={phase.around}
           changed={phase.changed}
           t={t}
+          slots={slots}
           onChoose={onChoose}
           onMode={onMode}
           onAround={onAround}

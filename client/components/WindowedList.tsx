@@ -7,6 +7,8 @@ export interface WindowedListProps<Item> {
   readonly rowHeight: number
   readonly class?: string | undefined
   readonly label: string
+  /** What is open below a row, in CSS pixels; asked in long lists only. */
+  readonly extraHeight?: ((item: Item) => number) | undefined
   render(item: Item): ComponentChildren
 }
 
@@ -16,32 +18,60 @@ const WHOLE = 200
 const DRAWN = 80
 const ABOVE = 25
 
-/** A list of equal rows that draws only those near the visible part of the scroller (`data-scroll`) around it. */
-export function WindowedList<Item>({ items, rowHeight, class: className, label, render }: WindowedListProps<Item>) {
+export const isWindowed = (count: number): boolean => count > WHOLE
+
+/** A list of equal rows, but for what is open below some of them, that draws only those near the visible part of the scroller (`data-scroll`) around it. */
+export function WindowedList<Item>({ items, rowHeight, class: className, label, extraHeight, render }: WindowedListProps<Item>) {
   const list = useRef<HTMLUListElement>(null)
   const [first, setFirst] = useState(0)
-  const windowed = items.length > WHOLE
+  const windowed = isWindowed(items.length)
+  const extras = windowed && extraHeight !== undefined ? extrasOf(items, extraHeight) : []
+  const extraBefore = (index: number) => extras.reduce((sum, { at, height }) => (at < index ? sum + height : sum), 0)
   useLayoutEffect(() => {
     const element = list.current!
     const scroller = element.closest<HTMLElement>('[data-scroll]')
     if (!windowed || scroller === null) return
     const follow = () => {
       const above = scroller.getBoundingClientRect().top - element.getBoundingClientRect().top
-      const next = Math.max(0, Math.min(items.length - DRAWN, Math.floor(above / rowHeight) - ABOVE))
+      const next = Math.max(0, Math.min(items.length - DRAWN, rowAt(above, rowHeight, extras) - ABOVE))
       // In steps, so that a small scroll draws nothing anew.
       setFirst(next - (next % 10))
     }
     scroller.addEventListener('scroll', follow, { passive: true })
     follow()
     return () => scroller.removeEventListener('scroll', follow)
-  }, [windowed, items.length, rowHeight])
+  }, [windowed, items.length, rowHeight, extraBefore(items.length)])
   const shown = windowed ? items.slice(first, first + DRAWN) : items
-  const below = windowed ? Math.max(0, items.length - first - shown.length) : 0
+  const end = first + shown.length
+  const below = windowed ? Math.max(0, items.length - end) * rowHeight + extraBefore(items.length) - extraBefore(end) : 0
   return (
     <ul ref={list} class={className} aria-label={label}>
-      {windowed && <li aria-hidden="true" style={{ height: `${first * rowHeight}px` }} />}
+      {windowed && <li aria-hidden="true" style={{ height: `${first * rowHeight + extraBefore(first)}px` }} />}
       {shown.map(render)}
-      {windowed && <li aria-hidden="true" style={{ height: `${below * rowHeight}px` }} />}
+      {windowed && <li aria-hidden="true" style={{ height: `${below}px` }} />}
     </ul>
   )
+}
+
+interface Extra {
+  readonly at: number
+  readonly height: number
+}
+
+function extrasOf<Item>(items: readonly Item[], heightOf: (item: Item) => number): readonly Extra[] {
+  return items.flatMap((item, at) => {
+    const height = heightOf(item)
+    return height > 0 ? [{ at, height }] : []
+  })
+}
+
+/** The row at so many pixels below the top of the list. */
+function rowAt(pixels: number, rowHeight: number, extras: readonly Extra[]): number {
+  let rest = pixels
+  for (const { at, height } of extras) {
+    const over = rest - (at + 1) * rowHeight
+    if (over <= 0) break
+    rest -= Math.min(height, over)
+  }
+  return Math.floor(rest / rowHeight)
 }

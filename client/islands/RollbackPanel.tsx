@@ -1,7 +1,10 @@
 import type { ReadonlySignal } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
+import type { RowSlots } from '../components/FileList.tsx'
 import { RollbackDialog } from '../components/RollbackDialog.tsx'
 import type { RollbackStore } from '../state/rollback-store.ts'
+import { RowCounts, RowDiff } from './RowDiff.tsx'
 
 export interface RollbackPanelProps {
   /** The session whose dialog is open. */
@@ -13,11 +16,13 @@ export interface RollbackPanelProps {
 export function RollbackPanel({ active, t }: RollbackPanelProps) {
   const store = active.value
   const phase = store?.phase.value
+  const slots = useMemo(() => (store === undefined ? undefined : slotsOf(store, t)), [store, t])
   if (store === undefined || phase === undefined || phase.kind === 'idle') return null
   return (
     <RollbackDialog
       phase={phase}
       t={t.value}
+      slots={slots}
       onClose={store.close}
       onClosed={store.returnFocus}
       onConfirm={() => void store.confirm()}
@@ -33,3 +38,8 @@ export function RollbackPanel({ active, t }: RollbackPanelProps) {
     />
   )
 }
+
+const slotsOf = ({ diffs }: RollbackStore, t: RollbackPanelProps['t']): RowSlots => ({
+  aside: row => <RowCounts diffs={diffs} row={row} t={t} />,
+  detail: row => <RowDiff diffs={diffs} row={row} t={t} />,
+})

@@ -1,4 +1,4 @@
-import { batch, signal, type ReadonlySignal } from '@preact/signals'
+import { batch, computed, signal, type ReadonlySignal } from '@preact/signals'
 import type { Scope } from '../../src/checkpoint/journal-entry.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import { COMMAND, type OpSummary, type TurnRow } from '../../src/protocol/requests.ts'
@@ -7,6 +7,8 @@ import { hiddenRows, nothingLeft, type Hidden } from '../../src/surface/hidden.t
 import type { Composer } from '../dsh/composer.ts'
 import type { CommandRun, Remote } from '../dsh/remote.ts'
 import type { PageMarker, SessionView, WithdrawnPrompt } from '../dsh/session-view.ts'
+import { compareTexts } from './compare.ts'
+import { createDiffStore, type About, type DiffStore } from './diff-store.ts'
 import { idle, nextPhase, scopeOf, selectionOf, type Around, type FlowEvent, type Mode, type Phase, type Problem } from './rollback-flow.ts'
 
 export interface RollbackStoreDeps {
@@ -33,6 +35,8 @@ export interface RollbackStoreDeps {
 export interface RollbackStore {
   readonly sessionId: string
   readonly phase: ReadonlySignal<Phase>
+  /** Diffs of the files of the preview that is looked at. */
+  readonly diffs: DiffStore
   readonly running: ReadonlySignal<boolean>
   readonly offered: ReadonlySignal<boolean>
   readonly markers: ReadonlySignal<readonly PageMarker[]>
@@ -93,6 +97,8 @@ const nothingHidden: Hidden = { keys: [], turns: [] }
 export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const { sessionId, remote, view } = deps
   const phase = signal<Phase>(idle)
+  const about = computed(() => lookedAt(phase.value))
+  const diffs = createDiffStore({ sessionId, remote, about, compare: compareTexts })
   const running = signal(view.isRunning())
   const offered = signal(view.isOffered())
   const markers = signal<readonly PageMarker[]>([])
@@ -246,6 +252,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   return {
     sessionId,
     phase,
+    diffs,
     running,
     offered,
     markers,
@@ -368,10 +375,14 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     },
     dispose() {
       abort?.abort()
+      diffs.dispose()
       unsubscribe()
     },
   }
 }
+
+const lookedAt = (phase: Phase): About | undefined =>
+  phase.kind === 'ready' || phase.kind === 'applying' ? { turn: phase.preview.target.turn, token: phase.preview.token } : undefined
 
 /** The command and its second name: both may stand in one session's history. */
 const ourCommands = (name: string): ReadonlySet<string> => new Set([COMMAND, name])
