@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+import css from './FileDiff.module.css'
 
 /** Tells elements of one scroller when they come near its visible part and when they leave it. */
 export interface Near {
@@ -8,7 +9,7 @@ export interface Near {
 }
 
 /** Above and below the visible part. */
-const MARGIN = '300px 0px'
+const MARGIN = '240px 0px'
 
 /** The scroller is the element with `data-lines` around the first one watched. */
 export function createNear(): Near {
@@ -63,7 +64,7 @@ export function Chunk({ height, near, isNear, render }: ChunkProps) {
     [near],
   )
   return (
-    <div ref={element} style={isDrawn ? {} : { height: `${lastHeight.current}px` }}>
+    <div ref={element} class={css.chunk} style={isDrawn ? {} : { height: `${lastHeight.current}px` }}>
       {isDrawn && render()}
     </div>
   )

@@ -14,7 +14,7 @@ export interface DiffTextProps {
 }
 
 /** Lines that are drawn or left out together. */
-const CHUNK = 40
+const CHUNK = 20
 /** Height of a line that does not wrap, in CSS pixels. */
 const LINE = 20
 

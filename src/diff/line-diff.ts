@@ -83,11 +83,20 @@ function commonEnd(a: readonly number[], b: readonly number[], start: number): n
   return count
 }
 
+/** How many of `lines` the other side does not have. */
+function withoutMatch(lines: readonly number[], other: readonly number[]): number {
+  const there = new Set(other)
+  return lines.filter(line => !there.has(line)).length
+}
+
 /** Undefined when a bound was reached. */
 function changesOf(before: number[], after: number[], { timeoutMs, maxEdits }: Bounds): Change[] | undefined {
   if (before.length === 0 && after.length === 0) return []
-  // Nothing to search for.
-  if (before.length === 0 || after.length === 0) return [{ oldStart: 0, oldCount: before.length, newStart: 0, newCount: after.length }]
+  const alone = withoutMatch(before, after) + withoutMatch(after, before)
+  // No line is on both sides, so there is nothing to search for.
+  if (alone === before.length + after.length) return [{ oldStart: 0, oldCount: before.length, newStart: 0, newCount: after.length }]
+  // At least these go and come; a search would only find that out slowly.
+  if (alone > maxEdits) return undefined
   const runs = diffArrays(before, after, { timeout: timeoutMs, maxEditLength: maxEdits })
   if (runs === undefined) return undefined
   const changes: Change[] = []

@@ -141,9 +141,9 @@ test('an empty file is told from none', async () => {
 })
 
 test('versions that differ too much are shown as one block, with the reason', async () => {
-  const text = (word: string) => Array.from({ length: 60 }, (_, at) => `${word} ${at}\n`).join('')
+  const rows = Array.from({ length: 60 }, (_, at) => `line ${at}\n`)
 
-  const container = await showText(text('old'), text('new'))
+  const container = await showText(rows.join(''), rows.toReversed().join(''))
 
   expect(container.textContent).toContain('The two versions differ too much')
   expect(lines().map(({ sign }) => sign).join('')).toBe('−'.repeat(60) + '+'.repeat(60))

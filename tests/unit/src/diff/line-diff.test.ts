@@ -10,6 +10,7 @@ function diff(before: string, after: string, bounds?: Parameters<typeof diffText
   return found
 }
 
+const reversed = (text: string) => text.split('\n').slice(0, -1).reverse().map(line => `${line}\n`).join('')
 const numbered = (count: number, word = 'line') => Array.from({ length: count }, (_, at) => `${word} ${at + 1}\n`).join('')
 
 describe('the lines of a text', () => {
@@ -71,13 +72,23 @@ describe('a diff of two texts', () => {
   })
 
   it('says that two texts are too different, and tells what differs as one change', () => {
-    const found = diff(`top\n${numbered(50, 'old')}end\n`, `top\n${numbered(60, 'new')}end\n`, { timeoutMs: 1000, maxEdits: 20 })
+    const found = diff(`top\n${numbered(50)}end\n`, `top\n${reversed(numbered(60))}end\n`, { timeoutMs: 1000, maxEdits: 20 })
 
     expect(found).toMatchObject({ kind: 'too-different', removed: 50, added: 60, changes: [{ oldStart: 1, oldCount: 50, newStart: 1, newCount: 60 }] })
   })
 
   it('stops searching when its time is over', () => {
-    expect(diff(numbered(5000, 'old'), numbered(5000, 'new'), { timeoutMs: -1, maxEdits: 100_000 }).kind).toBe('too-different')
+    expect(diff(numbered(5000), reversed(numbered(5000)), { timeoutMs: -1, maxEdits: 100_000 }).kind).toBe('too-different')
+  })
+
+  it('needs no search where no line is on both sides', () => {
+    expect(diff(numbered(20_000, 'old'), numbered(20_000, 'new'), { timeoutMs: -1, maxEdits: 1 })).toMatchObject({ kind: 'lines', added: 20_000, removed: 20_000 })
+  })
+
+  it('does not begin a search that must find too many lines', () => {
+    const found = diff(`${numbered(30)}same\n${numbered(30, 'old')}`, `${numbered(30, 'new')}same\n${numbered(30, 'newer')}`, { timeoutMs: 60_000, maxEdits: 119 })
+
+    expect(found).toMatchObject({ kind: 'too-different', added: 61, removed: 61 })
   })
 
   it('needs no search where all of one side is new', () => {
