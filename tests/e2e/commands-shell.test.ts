@@ -127,7 +127,7 @@ describe('a formatter over 200 files, in the page', () => {
     await world.page.getByRole('button', { name: 'Roll back to before turn 1', exact: true }).click()
     const dialog = world.page.getByRole('dialog')
     await dialog.getByText('.format-cache').first().waitFor()
-    const group = dialog.locator('summary').filter({ hasText: 'Put back to how they were' })
+    const group = dialog.getByRole('button', { name: /^Put back to how they were/ })
     expect(await group.innerText()).toMatch(/ 200$/)
     await group.click()
     await dialog.getByText('f0.ts').filter({ visible: true }).first().waitFor()

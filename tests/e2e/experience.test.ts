@@ -60,7 +60,7 @@ describe('choices', () => {
     expect(['a.txt', 'b.txt', 'mine.txt', 'old.txt', 'new/n.txt'].map(world.read)).toEqual(['a\n', 'B\n', 'my own\n', 'old\n', undefined])
     expect(await world.page.getByText('turn rolled back').count()).toBe(0)
     await world.ask('Go on.')
-    expect(world.lastRequestTexts().length).toBe(before + 3)
+    expect(world.lastRequestTexts().length).toBe(before + 2)
   })
 
   test('what was left out goes back later, and the conflict by choice', async () => {
