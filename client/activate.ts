@@ -5,7 +5,7 @@ import { createHealth, type Health } from './health.ts'
 import { mountIsland } from './islands/mount.tsx'
 import { RollbackPanel } from './islands/RollbackPanel.tsx'
 import { createPage, type Page } from './page.ts'
-import { joinActionRow, joinCommandRows, joinMarker, joinPicker, joinTurnEnd } from './seats.ts'
+import { joinActionRow, joinCheckpoints, joinCommandRows, joinMarker, joinPicker, joinTurnEnd } from './seats.ts'
 import { hiddenCss } from './state/hidden-style.ts'
 import './styles/tokens.css'
 
@@ -24,7 +24,7 @@ export function activate(ctx: ClientContext, react: React): Health {
   own('dialog', () => mountDialog(page))
   own('hidden rows', () => styleHiddenRows(page))
   health.guard('events', () => listen(ctx, page))
-  for (const join of [joinActionRow, joinTurnEnd, joinMarker, joinCommandRows, joinPicker]) {
+  for (const join of [joinActionRow, joinTurnEnd, joinMarker, joinCommandRows, joinPicker, joinCheckpoints]) {
     health.guard(join.name, () => join({ ctx, react, health, page }))
   }
   page.greet()

@@ -8,6 +8,8 @@ import { activeLocale } from './dsh/locale.ts'
 import { createRemote } from './dsh/remote.ts'
 import { createSessionView, openSession, workspaceOf } from './dsh/session-view.ts'
 import type { Health } from './health.ts'
+import { createCheckpointsStore, type CheckpointsStore } from './state/checkpoints-store.ts'
+import { compareTexts } from './state/compare.ts'
 import { createRollbackStore, type RollbackStore } from './state/rollback-store.ts'
 
 /** What all parts of the browser half share: language, the host half's greeting, one store per session, one dialog. */
@@ -19,6 +21,8 @@ export interface Page {
   readonly active: ReadonlySignal<RollbackStore | undefined>
   /** The session's store, made when its first seat is drawn; undefined while the session is not open. */
   storeOf(sessionId: string | undefined): RollbackStore | undefined
+  /** What the Checkpoints view shows of the session. */
+  checkpointsOf(sessionId: string | undefined): CheckpointsStore | undefined
   open(store: RollbackStore, turn: number, opener?: HTMLElement): void
   isOurCommand(name: unknown): boolean
   /** Tells the host half the page's language, so that commands answer in it. */
@@ -35,6 +39,7 @@ export function createPage(ctx: ClientContext, health: Health): Page {
   const remote = createRemote(ctx)
   const command = signal<string>(COMMAND)
   const bySession = new Map<string, RollbackStore>()
+  const checkpoints = new Map<string, CheckpointsStore>()
   const stores = signal<readonly RollbackStore[]>([])
   const active = signal<RollbackStore | undefined>(undefined)
 
@@ -69,19 +74,28 @@ export function createPage(ctx: ClientContext, health: Health): Page {
     })
   }
 
+  function storeOf(sessionId: string | undefined): RollbackStore | undefined {
+    if (sessionId === undefined) return undefined
+    const store = bySession.get(sessionId) ?? create(sessionId)
+    if (store === undefined || bySession.has(sessionId)) return store
+    bySession.set(sessionId, store)
+    stores.value = [...bySession.values()]
+    void hello(sessionId)
+    return store
+  }
+
   return {
     t: computed(() => translator(locale.value)),
     stores,
     active,
     greet,
-    storeOf(sessionId) {
-      if (sessionId === undefined) return undefined
-      const store = bySession.get(sessionId) ?? create(sessionId)
-      if (store === undefined || bySession.has(sessionId)) return store
-      bySession.set(sessionId, store)
-      stores.value = [...bySession.values()]
-      void hello(sessionId)
-      return store
+    storeOf,
+    checkpointsOf(sessionId) {
+      const store = storeOf(sessionId)
+      if (store === undefined) return undefined
+      const known = checkpoints.get(store.sessionId) ?? createCheckpointsStore({ store, remote, compare: compareTexts })
+      checkpoints.set(store.sessionId, known)
+      return known
     },
     open(store, turn, opener) {
       active.value = store
@@ -95,6 +109,8 @@ export function createPage(ctx: ClientContext, health: Health): Page {
         greet()
       }),
     dispose() {
+      for (const shown of checkpoints.values()) shown.dispose()
+      checkpoints.clear()
       for (const store of bySession.values()) store.dispose()
       bySession.clear()
     },

@@ -1,3 +1,4 @@
+import { effect } from '@preact/signals'
 import { COMMAND, FALLBACK_COMMAND, type TurnRow } from '../src/protocol/requests.ts'
 import { MARKER_ROW, TURN_ROW } from '../src/surface/hidden.ts'
 import { decorateCommand } from './dsh/command-popup.ts'
@@ -8,6 +9,7 @@ import {
 import { islandSeat, type React } from './dsh/react-bridge.ts'
 import { joinSlot, whenDeclared } from './dsh/slots.ts'
 import type { Health } from './health.ts'
+import { CheckpointsView } from './islands/CheckpointsView.tsx'
 import { CommandRow, type CommandNode } from './islands/CommandRow.tsx'
 import { MarkerBar } from './islands/MarkerBar.tsx'
 import { TurnActions } from './islands/TurnActions.tsx'
@@ -120,4 +122,35 @@ export function joinPicker({ ctx, health, page }: Pick<Wiring, 'ctx' | 'health' 
       },
     })
   }
+}
+
+/** How long a host may take to declare the views of a session that it draws. */
+const VIEWS_MS = 10_000
+
+/** The tab beside the chat: what the session's turns changed. Hosts without such tabs go without it, and say so once. */
+export function joinCheckpoints({ ctx, react, health, page }: Wiring): void {
+  const name = 'conversation.view'
+  const toProps = ({ sessionId }: SessionSlot) => {
+    const checkpoints = page.checkpointsOf(sessionId)
+    return checkpoints === undefined ? null : { checkpoints, t: page.t, open: page.open }
+  }
+  let isThere = false
+  whenDeclared(ctx, health, name, () => {
+    isThere = true
+  })
+  joinSlot(ctx, health, { name, id: 'turnback', order: 5, label: () => page.t.peek()('view.tab') },
+    islandSeat(react, 'checkpoints', CheckpointsView, toProps))
+  ctx.effect(() => {
+    let wait: ReturnType<typeof setTimeout> | undefined
+    const stop = effect(() => {
+      if (page.stores.value.length === 0 || isThere) return
+      wait ??= setTimeout(() => {
+        if (!isThere) health.report(`slot ${name}`, 'not there; no Checkpoints view')
+      }, VIEWS_MS)
+    })
+    return () => {
+      stop()
+      clearTimeout(wait)
+    }
+  }, 'turnback: views')
 }

@@ -20,7 +20,7 @@ const differences = [...new Set([...Object.keys(en), ...Object.keys(zh)])].flatM
 /** Whole strings, and templates as patterns with one wildcard per `${}`. */
 const written = new Set()
 const patterns = []
-const tables = /^locales\/((ui|diff|command|failure)-)?(en|zh)\.ts$/
+const tables = /^locales\/((ui|diff|view|command|failure)-)?(en|zh)\.ts$/
 for (const path of sourceFiles('src', 'host', 'client', 'locales').filter(file => !tables.test(file))) {
   for (const node of nodesOf(parseFile(path).program)) {
     if (node.type === 'Literal' && typeof node.value === 'string') written.add(node.value)

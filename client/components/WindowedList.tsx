@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, HTMLAttributes } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 export interface WindowedListProps<Item> {
@@ -9,6 +9,8 @@ export interface WindowedListProps<Item> {
   readonly label: string
   /** What is open below a row, in CSS pixels; asked in long lists only. */
   readonly extraHeight?: ((item: Item) => number) | undefined
+  /** More for the list's element. */
+  readonly attributes?: HTMLAttributes<HTMLUListElement>
   render(item: Item): ComponentChildren
 }
 
@@ -21,7 +23,7 @@ const ABOVE = 25
 export const isWindowed = (count: number): boolean => count > WHOLE
 
 /** A list of equal rows, but for what is open below some of them, that draws only those near the visible part of the scroller (`data-scroll`) around it. */
-export function WindowedList<Item>({ items, rowHeight, class: className, label, extraHeight, render }: WindowedListProps<Item>) {
+export function WindowedList<Item>({ items, rowHeight, class: className, label, extraHeight, attributes, render }: WindowedListProps<Item>) {
   const list = useRef<HTMLUListElement>(null)
   const [first, setFirst] = useState(0)
   const windowed = isWindowed(items.length)
@@ -45,7 +47,7 @@ export function WindowedList<Item>({ items, rowHeight, class: className, label, 
   const end = first + shown.length
   const below = windowed ? Math.max(0, items.length - end) * rowHeight + extraBefore(items.length) - extraBefore(end) : 0
   return (
-    <ul ref={list} class={className} aria-label={label}>
+    <ul ref={list} class={className} aria-label={label} {...attributes}>
       {windowed && <li aria-hidden="true" style={{ height: `${first * rowHeight + extraBefore(first)}px` }} />}
       {shown.map(render)}
       {windowed && <li aria-hidden="true" style={{ height: `${below}px` }} />}

@@ -7,6 +7,8 @@ export type SlotOptions = {
   readonly key?: string
   readonly order?: number
   readonly priority?: number
+  /** Read when it is shown, so that it follows the language. */
+  readonly label?: () => string
 }
 
 /**

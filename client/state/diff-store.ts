@@ -4,6 +4,7 @@ import type { TextDiff } from '../../src/diff/line-diff.ts'
 import { formOf, splitLines, type TextForm } from '../../src/diff/lines.ts'
 import { MAX_COUNTED, type FileChange, type LineCount } from '../../src/protocol/diff.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
+import type { RequestInput } from '../../src/protocol/requests.ts'
 import type { Remote } from '../dsh/remote.ts'
 
 /** The texts of one path, compared and cut for showing. */
@@ -25,9 +26,10 @@ export type DiffEntry =
   /** `text` is there for texts of at most `MAX_LINES` lines on either side. */
   | { readonly kind: 'ready'; readonly change: FileChange; readonly text?: TextView }
 
-/** The rollback that is looked at; another token is another state of the world. */
+/** The rollback that is looked at, or the past: from before `turn` to after `until`. Another token is another state of the world. */
 export interface About {
   readonly turn: number
+  readonly until?: number | 'now'
   readonly token: string
 }
 
@@ -86,20 +88,22 @@ export function createDiffStore({ sessionId, remote, about, compare }: DiffStore
     const stop = new AbortController()
     loading.set(path, stop)
     put(path, { kind: 'loading' })
-    const entry = await entryOf(remote, compare, { sessionId, turn: known.turn, path }, stop.signal)
+    const entry = await entryOf(remote, compare, { ...askOf(known), path }, stop.signal)
     // Aborted: another preview, another try, or nobody looks any more.
     if (entry === undefined || loading.get(path) !== stop) return
     loading.delete(path)
     put(path, entry)
   }
 
-  async function count(turn: number) {
+  const askOf = ({ turn, until }: About) => ({ sessionId, turn, ...(until === undefined ? {} : { until }) })
+
+  async function count(asked: About) {
     gathering = undefined
     const here = world.signal
     while (wanted.length > 0) {
       const paths = wanted.slice(0, MAX_COUNTED)
       wanted = wanted.slice(MAX_COUNTED)
-      const reply = await remote.call('counts', { sessionId, turn, paths }, here)
+      const reply = await remote.call('counts', { ...askOf(asked), paths }, here)
       // A number that is missing is missed by nobody, so a failure is not told.
       if (here.aborted || !reply.ok) return
       counts.value = new Map([...counts.peek(), ...reply.value.counts.map(found => [found.path, found] as const)])
@@ -148,10 +152,10 @@ export function createDiffStore({ sessionId, remote, about, compare }: DiffStore
     retry: path => void load(path),
     wantCount(path) {
       if (known === undefined || asked.has(path)) return
-      const { turn } = known
+      const asking = known
       asked.add(path)
       wanted.push(path)
-      gathering ??= setTimeout(() => void count(turn), GATHER_MS)
+      gathering ??= setTimeout(() => void count(asking), GATHER_MS)
     },
     dispose() {
       stopFollowing()
@@ -164,7 +168,7 @@ export function createDiffStore({ sessionId, remote, about, compare }: DiffStore
 async function entryOf(
   remote: DiffStoreDeps['remote'],
   compare: DiffStoreDeps['compare'],
-  request: { sessionId: string; turn: number; path: string },
+  request: RequestInput<'diff'>,
   stop: AbortSignal,
 ): Promise<DiffEntry | undefined> {
   const reply = await remote.call('diff', request, stop)

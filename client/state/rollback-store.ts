@@ -45,6 +45,8 @@ export interface RollbackStore {
   readonly shown: ReadonlySignal<ReadonlySet<number>>
   /** No row of the conversation is left to see. */
   readonly empty: ReadonlySignal<boolean>
+  /** The session's turns and ops, as far as they were asked for. */
+  readonly timeline: ReadonlySignal<Timeline>
   /** Rollbacks and undos, as far as they were asked for. */
   readonly ops: ReadonlySignal<readonly OpSummary[]>
   /** What each turn changed, by number. As far as asked for, and as it was then. */
@@ -91,6 +93,12 @@ export interface RollbackStore {
   dispose(): void
 }
 
+/** What the host last told of the session's turns and ops. `failure`: the last time it was asked for them, it could not tell. */
+export type Timeline =
+  | { readonly kind: 'unasked' }
+  | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'known'; readonly turns: readonly TurnRow[]; readonly ops: readonly OpSummary[]; readonly failure?: Failure }
+
 const nothingHidden: Hidden = { keys: [], turns: [] }
 
 /** Follows the session from now on; asks the host for nothing before `open` or `loadOps`. */
@@ -105,6 +113,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const hidden = signal<Hidden>(nothingHidden)
   const shown = signal<ReadonlySet<number>>(new Set())
   const empty = signal(false)
+  const timeline = signal<Timeline>({ kind: 'unasked' })
   const ops = signal<readonly OpSummary[]>([])
   const facts = signal<ReadonlyMap<number, TurnRow>>(new Map())
   let areFactsFresh = false
@@ -115,6 +124,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   let opener: HTMLElement | undefined
   let abort: AbortController | undefined
   let opsAsked = false
+  let timelinesAsked = 0
   let awaitedMarker: number | undefined
 
   const send = (event: FlowEvent) => {
@@ -154,13 +164,21 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   function loadOps() {
     opsAsked = true
     areFactsFresh = true
+    const asked = ++timelinesAsked
     void remote.call('timeline', { sessionId }).then(reply => {
+      // A later question has a later answer.
+      if (asked !== timelinesAsked) return
       if (!reply.ok) {
         areFactsFresh = false
+        const known = timeline.peek()
+        timeline.value = { ...(known.kind === 'known' ? known : { kind: 'failed' }), failure: reply.failure }
         return
       }
-      ops.value = reply.value.ops
-      facts.value = new Map(reply.value.turns.map(row => [row.turn, row]))
+      batch(() => {
+        timeline.value = { kind: 'known', ...reply.value }
+        ops.value = reply.value.ops
+        facts.value = new Map(reply.value.turns.map(row => [row.turn, row]))
+      })
     })
   }
 
@@ -259,6 +277,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     hidden,
     shown,
     empty,
+    timeline,
     ops,
     facts,
     waitingPrompt,

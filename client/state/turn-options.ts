@@ -13,7 +13,7 @@ export function turnOptions(turns: readonly TurnRow[], t: Translator, nowMs: num
   const rows = turns.toSorted((a, b) => b.startSeq - a.startSeq)
   const newest = rows.find(row => row.state === 'available')
   return rows.map(row => {
-    const words = row.title !== '' ? row.title : row.images > 0 ? t.count('picker.images', row.images) : t('leaves.turn.wordless')
+    const words = wordsOf(row, t)
     const label = t(row === newest ? 'picker.last' : 'picker.turn', { turn: row.turn, words })
     const facts = [
       ...(row.state === 'available' ? [row.files === 0 ? t('picker.no-files') : t.count('picker.files', row.files)] : [t(`picker.state.${row.state}`)]),
@@ -23,6 +23,10 @@ export function turnOptions(turns: readonly TurnRow[], t: Translator, nowMs: num
     return { id: String(row.startSeq), label, detail: facts.join(' · ') }
   })
 }
+
+/** What a turn is known by: its first words, or what stands in their place. */
+export const wordsOf = ({ title, images }: TurnRow, t: Translator): string =>
+  title !== '' ? title : images > 0 ? t.count('picker.images', images) : t('leaves.turn.wordless')
 
 /** Why a turn cannot be gone back to; undefined when it can. */
 export function whyUnavailable(row: TurnRow, t: Translator): string | undefined {
