@@ -27,6 +27,7 @@ const tasks = {
   'check:lint': { needs: ['packages'], command: ['oxlint', '--deny-warnings'] },
   'check:layers': { needs: ['packages'], command: node('scripts/check-layers.mjs') },
   'check:locales': { needs: ['packages'], command: node('scripts/check-locales.mjs') },
+  'check:readme': { needs: ['packages'], command: node('scripts/check-readme.mjs') },
   'check:package': { needs: ['packages', 'host', 'build', 'browser'], command: node('scripts/check-package.mjs') },
   'test:unit': { needs: ['packages'], command: vitest('unit') },
   'test:contract': { needs: ['packages', 'host'], command: vitest('contract') },
@@ -37,7 +38,7 @@ const tasks = {
 /** The parts of `npm test`, in order; all of them run, whatever fails. One Vitest run serves the three fast rooms. */
 const suite = [
   { name: 'build', ...tasks['build'] },
-  ...['check:types', 'check:lint', 'check:layers', 'check:locales'].map(name => ({ name, ...tasks[name] })),
+  ...['check:types', 'check:lint', 'check:layers', 'check:locales', 'check:readme'].map(name => ({ name, ...tasks[name] })),
   { name: 'test', needs: ['packages', 'host'], command: vitest('unit', 'contract', 'component'), counted: true },
   { name: 'test:e2e', ...tasks['test:e2e'], counted: true },
   { name: 'check:package', ...tasks['check:package'] },
