@@ -6,7 +6,7 @@ import { composerOf, type Composer } from './dsh/composer.ts'
 import type { ClientContext } from './dsh/context.ts'
 import { activeLocale } from './dsh/locale.ts'
 import { createRemote } from './dsh/remote.ts'
-import { createSessionView, openSession, workspaceOf } from './dsh/session-view.ts'
+import { archiverOf, createSessionView, openSession, workspaceOf } from './dsh/session-view.ts'
 import type { Health } from './health.ts'
 import { createCheckpointsStore, type CheckpointsStore } from './state/checkpoints-store.ts'
 import { compareTexts } from './state/compare.ts'
@@ -68,6 +68,7 @@ export function createPage(ctx: ClientContext, health: Health): Page {
       placeDraft: (id, text) => void whenComposer(() => health.guard('composer', () => composerOf(ctx, id))).then((composer) => {
         if (composer?.draft().trim() === '') composer.setDraft(text)
       }),
+      archiver: () => health.guard('archive', () => archiverOf(ctx)),
       openSession: id => void health.guard('open session', () => openSession(ctx, id)),
       workspace: () => health.guard('workspace', () => workspaceOf(ctx, sessionId)),
       say: failure => translateFailure(locale.peek(), failure).text,

@@ -255,6 +255,8 @@ export const uiEn = {
   'bar.details': 'Details',
   'bar.show': 'Show',
   'bar.hide': 'Hide again',
+  'bar.archive': 'Archive this session',
+  'bar.archive.sure': 'Archive for good?',
   'bar.open-copy': 'Open the copy',
   'bar.undo': 'Undo (opens a copy)',
   'bar.undo.running': 'Undoing…',

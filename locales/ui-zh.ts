@@ -257,6 +257,8 @@ export const uiZh = {
   'bar.details': '详情',
   'bar.show': '显示',
   'bar.hide': '重新隐藏',
+  'bar.archive': '归档本会话',
+  'bar.archive.sure': '确定归档？',
   'bar.open-copy': '打开副本',
   'bar.undo': '撤销（打开副本）',
   'bar.undo.running': '正在撤销…',

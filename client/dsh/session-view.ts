@@ -128,6 +128,12 @@ export function openSession({ sessions }: ClientContext, id: string): void {
   sessions.open(id)
 }
 
+/** `workspaces.archiveSession` (client-runtime contract/workspaces.ts), what the session list's own menu calls; undefined where the host has none. There is no way back from the page. */
+export function archiverOf(ctx: ClientContext): ((id: string) => Promise<void>) | undefined {
+  const workspaces = service<{ archiveSession?(id: string): Promise<void> }>(ctx, 'workspaces')
+  return typeof workspaces?.archiveSession === 'function' ? id => workspaces.archiveSession!(id) : undefined
+}
+
 /** The folder a session works in, from the session list's row (client-runtime `SessionListState.byId`, an object or a map). */
 export function workspaceOf(ctx: ClientContext, id: string): string | undefined {
   const { byId } = (ctx.sessions.list?.getSnapshot() ?? {}) as { byId?: unknown }

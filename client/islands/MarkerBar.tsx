@@ -1,5 +1,5 @@
 import type { ReadonlySignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
 import { gapsBeside } from '../../src/checkpoint/gaps-beside.ts'
 import type { OpSummary } from '../../src/protocol/requests.ts'
@@ -19,6 +19,7 @@ export interface MarkerBarProps {
 /** The bar of one marker. Its details come from the host; until then, or without it, it says the turn only. */
 export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
   useEffect(() => store.loadOps(), [store])
+  const [asked, setAsked] = useState(false)
   const t = translator.value
   const ops = store.ops.value
   const op = ops.find(known => known.markerSeq === marker.seq)
@@ -60,6 +61,10 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
         },
         ...(waiting ? [{ label: t(store.isDraftWaiting.value ? 'prompt.insert.draft' : 'prompt.insert'), busy: false, run: store.insertPrompt }] : []),
         ...(copy === undefined ? [] : [{ label: t('bar.open-copy'), busy: false, run: () => store.openSession(copy) }]),
+        // Asked twice: the page cannot bring an archived session back.
+        ...(copy === undefined || !store.canArchive()
+          ? []
+          : [{ label: t(asked ? 'bar.archive.sure' : 'bar.archive'), busy: store.running.value, run: () => (asked ? void store.archive(copy) : setAsked(true)) }]),
         ...(undoable
           ? [
               {

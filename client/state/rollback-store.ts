@@ -23,6 +23,8 @@ export interface RollbackStoreDeps {
   showEnd(): void
   /** Shows another session of this page. */
   openSession(id: string): void
+  /** Puts a session away for good; undefined where the page cannot. */
+  archiver(): ((id: string) => Promise<void>) | undefined
   /** Puts a text into another session's composer as soon as it has one, unless something is written there. */
   placeDraft(id: string, text: string): void
   /** The session's workspace, for paths as shown. */
@@ -81,6 +83,9 @@ export interface RollbackStore {
   /** Opens the session in which the conversation goes on, where the command that has just run made or named one. */
   followCopy(): Promise<void>
   openSession(id: string): void
+  canArchive(): boolean
+  /** Puts this session, whose conversation goes on in `copy`, away, and shows that one. */
+  archive(copy: string): Promise<void>
   /** A typed command rolled back: its marker is the event `markerSeq`, which may still be on its way. */
   rolledBackByCommand(markerSeq: number): void
   close(): void
@@ -296,6 +301,14 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     confirm,
     followCopy,
     openSession: id => deps.openSession(id),
+    canArchive: () => deps.archiver() !== undefined,
+    async archive(copy) {
+      const archiver = deps.archiver()
+      if (archiver === undefined) return
+      const composer = deps.composer()
+      deps.openSession(copy)
+      await archiver(sessionId).catch((error: unknown) => composer?.notify('error', error instanceof Error ? error.message : String(error)))
+    },
     turnOfMessage: messageId => view.turnOfMessage(messageId),
     async turns(signal) {
       const reply = await remote.call('timeline', { sessionId }, signal)

@@ -20,12 +20,14 @@ async function bar(ops: readonly OpSummary[], options: Parameters<typeof fakeVie
   ]
   const view = fakeView({ rows, markers: [marker], ...options })
   const opened: string[] = []
-  const store = aStore({ remote: remote.remote, view: view.view, openSession: id => void opened.push(id) })
+  const archived: string[] = []
+  const archiver = () => async (id: string) => void archived.push(id)
+  const store = aStore({ remote: remote.remote, view: view.view, openSession: id => void opened.push(id), archiver })
   render(<MarkerBar store={store} t={en} marker={marker} />)
   // The bar asks for its details in an effect; the reply comes after it.
   await act(() => settle())
   await act(() => settle())
-  return { ...remote, store, view, opened }
+  return { ...remote, store, view, opened, archived }
 }
 
 test('says how much was rolled back and what became of the files', async () => {
@@ -83,6 +85,19 @@ test('once undone it leads to the copy in which the conversation goes on', async
   await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Open the copy' })))
 
   expect(opened).toEqual(['session-copy'])
+})
+
+test('once undone the session can be archived, asked twice, and the copy is shown in its place', async () => {
+  const { opened, archived } = await bar([
+    anOp({ undone: true }),
+    anOp({ op: opId('op222222'), act: 'undo', of: opId('op000000'), copy: sessionId('session-copy'), atMs: 2 }),
+  ])
+
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Archive this session' })))
+  expect(archived).toEqual([])
+  await act(() => void fireEvent.click(screen.getByRole('button', { name: 'Archive for good?' })))
+
+  expect([opened, archived]).toEqual([['session-copy'], ['session-1']])
 })
 
 test('without details it still says where the conversation was cut', async () => {

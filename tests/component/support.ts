@@ -190,6 +190,7 @@ export function aStore(deps: Partial<RollbackStoreDeps> & Pick<RollbackStoreDeps
     showEnd: () => {},
     openSession: () => {},
     placeDraft: () => {},
+    archiver: () => undefined,
     workspace: () => '/w',
     say: refusal => translateFailure('en', refusal).text,
     ...deps,

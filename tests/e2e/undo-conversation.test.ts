@@ -130,3 +130,15 @@ test('a typed branch leaves the session as it is and opens one that ends before 
   expect(await visible('rolled back').count()).toBe(0)
   expect(world.pageErrors).toEqual([])
 })
+
+test('the rolled-back original can be archived from its bar, and the copy stays', async () => {
+  await ui.openSession(world.page, original)
+  await world.page.getByRole('button', { name: 'Archive this session' }).filter({ visible: true }).click()
+  await world.page.getByRole('button', { name: 'Archive for good?' }).filter({ visible: true }).click()
+
+  await expect.poll(() => world.page.getByRole('treeitem', { name: original }).count()).toBe(0)
+  await visible('4 turns rolled back').waitFor()
+  await world.page.reload()
+  await ui.waitForBoot(world.page)
+  expect(await world.page.getByRole('treeitem', { name: original }).count()).toBe(0)
+})
