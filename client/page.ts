@@ -23,7 +23,7 @@ export interface Page {
   storeOf(sessionId: string | undefined): RollbackStore | undefined
   /** What the Checkpoints view shows of the session. */
   checkpointsOf(sessionId: string | undefined): CheckpointsStore | undefined
-  open(store: RollbackStore, turn: number, opener?: HTMLElement): void
+  open(store: RollbackStore, turn: number, opener?: HTMLElement, only?: string): void
   isOurCommand(name: unknown): boolean
   /** Tells the host half the page's language, so that commands answer in it. */
   greet(): void
@@ -98,9 +98,9 @@ export function createPage(ctx: ClientContext, health: Health): Page {
       checkpoints.set(store.sessionId, known)
       return known
     },
-    open(store, turn, opener) {
+    open(store, turn, opener, only) {
       active.value = store
-      store.open(turn, opener)
+      store.open(turn, opener, only)
     },
     isOurCommand: name => name === COMMAND || name === command.peek(),
     followLanguage: () =>

@@ -54,7 +54,8 @@ export function Listbox<Item>({ items, label, rowHeight, selected, class: classN
           role: 'listbox',
           tabIndex: 0,
           onKeyDown,
-          onFocus: () => at >= 0 && show(at),
+          // A press of the pointer must not move the row away from under it.
+          onFocus: event => at >= 0 && event.currentTarget.matches(':focus-visible') && show(at),
           ...(at < 0 ? {} : { 'aria-activedescendant': `${id}-${at}` }),
         }}
         render={item => {

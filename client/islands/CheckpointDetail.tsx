@@ -1,10 +1,12 @@
 import type { ReadonlySignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import type { Translator } from '../../locales/translate.ts'
 import type { ComparedRow } from '../../src/protocol/checkpoints.ts'
 import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
 import css from '../components/Checkpoints.module.css'
 import { ComparedFiles } from '../components/ComparedFiles.tsx'
+import { CopyButton, type Copy } from '../components/CopyButton.tsx'
 import { FileDiff } from '../components/FileDiff.tsx'
 import { Gaps } from '../components/Gaps.tsx'
 import { LineCounts } from '../components/LineCounts.tsx'
@@ -22,7 +24,7 @@ export interface CheckpointDetailProps {
   readonly t: Translator
   /** The same words for what happened. */
   readonly past: ReadonlySignal<Translator>
-  open(store: RollbackStore, turn: number, opener: HTMLElement): void
+  open(store: RollbackStore, turn: number, opener: HTMLElement, only?: string): void
 }
 
 /** What the selected turn changed, or what the selected rollback did. */
@@ -35,6 +37,7 @@ export function CheckpointDetail(props: CheckpointDetailProps) {
 function TurnDetail({ checkpoints, t, past, open, turn }: CheckpointDetailProps & { readonly turn: TurnRow }) {
   const id = useId()
   const { store } = checkpoints
+  const detail = checkpoints.detail.value
   const why = store.running.value ? t('button.running') : whyUnavailable(turn, t)
   return (
     <section class={css.detail} aria-labelledby={id}>
@@ -57,10 +60,32 @@ function TurnDetail({ checkpoints, t, past, open, turn }: CheckpointDetailProps 
             {t('view.rollback')}
           </button>
           <CompareUntil checkpoints={checkpoints} turn={turn} t={t} />
+          {detail.kind === 'ready' && detail.rows.length > 1 && (
+            <CopyButton label={t('view.copy.patch.all')} t={t} make={() => patchToCopy(checkpoints, detail.rows, t)} />
+          )}
         </div>
       </header>
       <Gaps gaps={turn.gaps.map(gap => ({ ...gap, names: gap.names.map(store.shownPath) }))} t={t} />
-      <Files checkpoints={checkpoints} t={t} past={past} />
+      <Files
+        checkpoints={checkpoints}
+        t={t}
+        past={past}
+        actions={file => (
+          <div class={css.actions}>
+            <button
+              type="button"
+              class={css.action}
+              aria-disabled={why !== undefined}
+              title={why ?? t('view.restore.hint', { path: file.shown, turn: turn.turn })}
+              onClick={event => why === undefined && open(store, turn.turn, event.currentTarget, file.path)}
+            >
+              {t('view.restore')}
+            </button>
+            <CopyButton label={t('view.copy.path')} t={t} make={async () => ({ text: file.shown, said: t('view.copied.path') })} />
+            <CopyButton label={t('view.copy.patch')} t={t} make={() => patchToCopy(checkpoints, [file], t)} />
+          </div>
+        )}
+      />
     </section>
   )
 }
@@ -90,7 +115,17 @@ function CompareUntil({ checkpoints, turn, t }: Pick<CheckpointDetailProps, 'che
   )
 }
 
-function Files({ checkpoints, t, past }: Pick<CheckpointDetailProps, 'checkpoints' | 't' | 'past'>) {
+async function patchToCopy(checkpoints: CheckpointsStore, rows: readonly ComparedRow[], t: Translator): Promise<Copy> {
+  const { text, left } = await checkpoints.patch(rows)
+  if (text === '') return { text, said: t('view.copied.nothing') }
+  return { text, said: left === 0 ? t('view.copied.patch') : t.count('view.copied.patch.without', left) }
+}
+
+interface FilesProps extends Pick<CheckpointDetailProps, 'checkpoints' | 't' | 'past'> {
+  actions(file: ComparedRow): ComponentChildren
+}
+
+function Files({ checkpoints, t, past, actions }: FilesProps) {
   const diff = useRef<HTMLDivElement>(null)
   const detail = checkpoints.detail.value
   const file = checkpoints.file.value
@@ -120,7 +155,13 @@ function Files({ checkpoints, t, past }: Pick<CheckpointDetailProps, 'checkpoint
           />
           {detail.more > 0 && <p class={css.note}>{t.count('view.detail.more', detail.more)}</p>}
           <div ref={diff} class={css.diff}>
-            {file !== undefined && <Diff key={file.path} checkpoints={checkpoints} row={file} past={past} />}
+            {file !== undefined && (
+              <>
+                <h3 class={css.path}>{file.shown}</h3>
+                {actions(file)}
+                <Diff key={file.path} checkpoints={checkpoints} row={file} past={past} />
+              </>
+            )}
           </div>
         </>
       )
@@ -143,12 +184,7 @@ function Counts({ checkpoints: { diffs }, row, past }: RowProps) {
 
 function Diff({ checkpoints: { diffs }, row, past }: RowProps) {
   useEffect(() => diffs.open(row.path), [diffs, row.path])
-  return (
-    <>
-      <h3 class={css.path}>{row.shown}</h3>
-      <FileDiff shown={row.shown} entry={diffs.entries.value.get(row.path)} t={past.value} onRetry={() => diffs.retry(row.path)} />
-    </>
-  )
+  return <FileDiff shown={row.shown} entry={diffs.entries.value.get(row.path)} t={past.value} onRetry={() => diffs.retry(row.path)} />
 }
 
 function OpDetail({ checkpoints: { store }, t, op }: CheckpointDetailProps & { readonly op: OpSummary }) {

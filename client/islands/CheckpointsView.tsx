@@ -12,7 +12,7 @@ import { CheckpointDetail } from './CheckpointDetail.tsx'
 export interface CheckpointsViewProps {
   readonly checkpoints: CheckpointsStore
   readonly t: ReadonlySignal<Translator>
-  open(store: RollbackStore, turn: number, opener: HTMLElement): void
+  open(store: RollbackStore, turn: number, opener: HTMLElement, only?: string): void
 }
 
 /** The view of one session; another session's is another view. */

@@ -4,6 +4,7 @@ import type { ComparedRow } from '../../src/protocol/checkpoints.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import type { Remote } from '../dsh/remote.ts'
 import { createDiffStore, type About, type DiffStore } from './diff-store.ts'
+import { patchText, type PatchText } from './patch-text.ts'
 import { railItems, type RailItem } from './rail.ts'
 import type { RollbackStore } from './rollback-store.ts'
 
@@ -38,6 +39,8 @@ export interface CheckpointsStore {
   select(key: string): void
   selectFile(path: string): void
   compareUntil(until: Until): void
+  /** These files as a patch. */
+  patch(rows: readonly ComparedRow[]): Promise<PatchText>
   /** Asks again for the files. */
   retry(): void
   /** Keeps everything as it is in the host until the returned function is called. */
@@ -149,6 +152,20 @@ export function createCheckpointsStore({ store, remote, compare }: CheckpointsSt
     },
     compareUntil(end) {
       until.value = end
+    },
+    patch(rows) {
+      const asked = about.peek()
+      const { signal } = new AbortController()
+      return patchText(rows, {
+        async changeOf({ path }) {
+          const known = diffs.entries.peek().get(path)
+          if (known?.kind === 'ready') return known.change
+          if (asked === undefined) return undefined
+          const reply = await remote.call('diff', { sessionId, turn: asked.turn, until: asked.until, path })
+          return reply.ok ? reply.value : undefined
+        },
+        compare: (before, after) => compare(before, after, signal),
+      })
     },
     retry() {
       tries.value += 1

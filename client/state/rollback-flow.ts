@@ -1,5 +1,5 @@
 import type { Outcome, Scope } from '../../src/checkpoint/journal-entry.ts'
-import type { Failure } from '../../src/protocol/failure.ts'
+import { failure, type Failure } from '../../src/protocol/failure.ts'
 import type { OpSummary, Preview, PreviewRow, QueuedChoice, RunningChoice } from '../../src/protocol/requests.ts'
 import { changedRows } from '../../src/restore/changed-rows.ts'
 
@@ -37,7 +37,8 @@ export type PromptPhase = 'none' | 'restored' | 'beside-draft'
  */
 export type Phase =
   | { readonly kind: 'idle' }
-  | { readonly kind: 'loading'; readonly turn: number; readonly request: number }
+  /** `only`: of all files this one is to go back, and the conversation stays. */
+  | { readonly kind: 'loading'; readonly turn: number; readonly request: number; readonly only?: string | undefined }
   | {
       readonly kind: 'ready'
       readonly turn: number
@@ -73,7 +74,7 @@ export type Phase =
   | { readonly kind: 'failed'; readonly turn: number; readonly problem: Problem }
 
 export type FlowEvent =
-  | { readonly kind: 'opened'; readonly turn: number; readonly request: number }
+  | { readonly kind: 'opened'; readonly turn: number; readonly request: number; readonly only?: string | undefined }
   | { readonly kind: 'previewed'; readonly request: number; readonly preview: Preview }
   | { readonly kind: 'moded'; readonly mode: Mode; readonly request: number }
   | { readonly kind: 'around'; readonly around: Partial<Around> }
@@ -93,13 +94,13 @@ export const idle: Phase = { kind: 'idle' }
 export function nextPhase(phase: Phase, event: FlowEvent): Phase {
   switch (event.kind) {
     case 'opened':
-      return phase.kind === 'applying' ? phase : { kind: 'loading', turn: event.turn, request: event.request }
+      return phase.kind === 'applying' ? phase : { kind: 'loading', turn: event.turn, request: event.request, only: event.only }
     case 'previewed':
       if (phase.kind === 'ready' && phase.awaited?.request === event.request) {
         return { kind: 'ready', turn: phase.turn, preview: event.preview, mode: phase.awaited.mode, choices: phase.choices, around: phase.around }
       }
       if (phase.kind !== 'loading' || phase.request !== event.request) return phase
-      return { kind: 'ready', turn: phase.turn, preview: event.preview, mode: 'both', choices: new Map(), around: nothingChosen }
+      return opened(phase, event.preview)
     case 'moded':
       return phase.kind === 'ready' ? { ...phase, awaited: { mode: event.mode, request: event.request } } : phase
     case 'around':
@@ -146,6 +147,17 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
       // What is being carried out cannot be called back, so its dialog stays until it is known.
       return phase.kind === 'applying' ? phase : idle
   }
+}
+
+/** A file that somebody else changed is still kept by default: that it was asked for does not say that this is known. */
+function opened({ turn, only }: Extract<Phase, { kind: 'loading' }>, preview: Preview): Phase {
+  const ready = { kind: 'ready', turn, preview, mode: 'both', choices: new Map<string, boolean>(), around: nothingChosen } as const
+  if (only === undefined) return ready
+  if (!preview.rows.some(({ path }) => path === only)) {
+    return { kind: 'failed', turn, problem: { kind: 'failure', failure: failure('unknown-path', { path: only }) } }
+  }
+  const others = preview.rows.filter(row => row.path !== only && isChoosable(row))
+  return { ...ready, mode: 'files', choices: new Map(others.map(({ path }) => [path, false])) }
 }
 
 /** The new preview takes the old one's place; choices survive where the row is still the same question. */

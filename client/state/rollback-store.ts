@@ -63,7 +63,8 @@ export interface RollbackStore {
   turns(signal: AbortSignal): Promise<Result<readonly TurnRow[], Failure>>
   /** Relative to the workspace when inside it. */
   shownPath(path: string): string
-  open(turn: number, opener?: HTMLElement): void
+  /** `only`: of the files this one alone, and not the conversation. */
+  open(turn: number, opener?: HTMLElement, only?: string): void
   /** Put these files back, or leave them as they are. */
   choose(paths: readonly string[], isBack: boolean): void
   /** Conversation and files, one of them, or a branch. */
@@ -127,6 +128,7 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
   const barUndo = signal<'idle' | 'running'>('idle')
   let lastRequest = 0
   let opener: HTMLElement | undefined
+  let onlyFile: string | undefined
   let abort: AbortController | undefined
   let opsAsked = false
   let timelinesAsked = 0
@@ -189,8 +191,8 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
 
   async function preview(turn: number) {
     const request = ++lastRequest
-    send({ kind: 'opened', turn, request })
-    await ask(turn, 'both', request)
+    send({ kind: 'opened', turn, request, only: onlyFile })
+    await ask(turn, onlyFile === undefined ? 'both' : 'files', request)
   }
 
   async function ask(turn: number, scope: Scope, request: number) {
@@ -318,8 +320,9 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       const folder = deps.workspace()
       return folder !== undefined && path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : path
     },
-    open(turn, from) {
+    open(turn, from, only) {
       opener = from
+      onlyFile = only
       void preview(turn)
     },
     choose: (paths, isBack) => send({ kind: 'chosen', paths, isBack }),

@@ -16,7 +16,10 @@ import type { TurnRow } from '../../src/protocol/requests.ts'
 import { fail, ok } from '../../src/result.ts'
 import { anOp, aStore, fakeView, later, scriptedRemote, settle } from './support.ts'
 
-afterEach(cleanup)
+afterEach(() => {
+  cleanup()
+  vi.unstubAllGlobals()
+})
 
 const aTurn = (turn: number, more: Partial<TurnRow> = {}): TurnRow => ({
   turn, startSeq: turn * 10, title: `task ${turn}`, images: 0, atMs: turn, state: 'available', files: 1, commands: 0, gaps: [], ...more,
@@ -33,7 +36,7 @@ async function show(script: Script, view = fakeView()) {
   const { remote, asked } = scriptedRemote({ checkpoint: [rows()], diff: [diff], counts: [ok({ counts: [] })], ...script })
   const store = aStore({ remote, view: view.view })
   const checkpoints = createCheckpointsStore({ store, remote, compare: async (before, after) => diffTexts(before, after) })
-  const open = vi.fn<(store: unknown, turn: number, opener: HTMLElement) => void>()
+  const open = vi.fn<(store: unknown, turn: number, opener: HTMLElement, only?: string) => void>()
   const drawn = render(<CheckpointsView checkpoints={checkpoints} t={signal(translator('en'))} open={open} />)
   await act(settle)
   return { store, checkpoints, asked, open, view, drawn, of: (endpoint: string) => asked.filter(one => one.endpoint === endpoint).map(({ request }) => request) }
@@ -187,6 +190,59 @@ test('the dialog opens for the chosen turn, and not for one that cannot be gone 
   await press('ArrowDown')
   fireEvent.click(button())
   expect(open).toHaveBeenCalledWith(store, 1, button())
+})
+
+const onClipboard = () => {
+  const writeText = vi.fn<(text: string) => Promise<void>>(async () => {})
+  vi.stubGlobal('navigator', { ...navigator, clipboard: { writeText } })
+  return writeText
+}
+const click = (name: string) => act(async () => {
+  fireEvent.click(screen.getByRole('button', { name }))
+  await new Promise(done => setTimeout(done, 20))
+})
+
+test('one file is restored through the dialog, as it was before the turn', async () => {
+  const { open, store } = await show({ timeline: [timeline([aTurn(1)])], checkpoint: [rows('x.txt')] })
+
+  fireEvent.click(screen.getByRole('button', { name: 'Restore this file' }))
+
+  expect(open).toHaveBeenCalledWith(store, 1, expect.anything(), '/w/x.txt')
+})
+
+test('path and patch go to the clipboard, and it is said', async () => {
+  const copied = onClipboard()
+  await show({ timeline: [timeline([aTurn(1)])], checkpoint: [rows('dir/x.txt')] })
+
+  await click('Copy path')
+  await click('Copy patch')
+
+  expect(copied.mock.calls.map(([text]) => text)).toEqual(['dir/x.txt', 'diff --git a/dir/x.txt b/dir/x.txt\n--- a/dir/x.txt\n+++ b/dir/x.txt\n@@ -1,1 +1,1 @@\n-1\n+2\n'])
+  expect(screen.getByText('Patch copied.')).toBeTruthy()
+})
+
+test('a patch of all files names how many it cannot hold', async () => {
+  const copied = onClipboard()
+  const { of } = await show({
+    timeline: [timeline([aTurn(1)])], checkpoint: [rows('x.txt', 'y.bin')],
+    diff: [diff, ok({ current: file('a'), goal: file('b'), content: { kind: 'binary' } })],
+  })
+  await act(() => new Promise(done => setTimeout(done, 20)))
+
+  await click('Copy patch of all')
+
+  expect(of('diff').map(({ path }) => path)).toEqual(['/w/x.txt', '/w/y.bin'])
+  expect(copied.mock.calls[0]![0]).toContain('diff --git a/x.txt b/x.txt')
+  expect(screen.getByText('Patch copied, without 1 file that a patch cannot hold.')).toBeTruthy()
+})
+
+test('where the browser forbids copying, it is said', async () => {
+  onClipboard().mockRejectedValue(new Error('denied'))
+  await show({ timeline: [timeline([aTurn(1)])], checkpoint: [rows('x.txt')] })
+
+  await click('Copy path')
+
+  expect(screen.getByText('The browser did not allow copying.')).toBeTruthy()
 })
 
 test('without turns it says so, and while it waits, too', async () => {

@@ -15,6 +15,24 @@ test('goes from the click to a preview with nothing chosen', () => {
   expect(after(opened, previewed)).toEqual({ kind: 'ready', turn: 2, preview, mode: 'both', choices: new Map(), around })
 })
 
+test('asked for one file, chooses that one alone and leaves the conversation', () => {
+  const phase = after({ ...opened, only: '/w/a.txt' } as FlowEvent, previewed) as Extract<Phase, { kind: 'ready' }>
+
+  expect(phase).toMatchObject({ kind: 'ready', mode: 'files' })
+  expect(filesToChange(preview, phase.choices)).toBe(1)
+})
+
+test('asked for one file that somebody else changed, it is kept unless that is chosen', () => {
+  const phase = after({ ...opened, only: '/w/c.txt' } as FlowEvent, previewed) as Extract<Phase, { kind: 'ready' }>
+
+  expect(filesToChange(preview, phase.choices)).toBe(0)
+  expect(selectionOf(preview, new Map([...phase.choices, ['/w/c.txt', true]])).putBack).toEqual(['/w/c.txt'])
+})
+
+test('asked for one file that is none of the rollback, it says so', () => {
+  expect(after({ ...opened, only: '/w/other' } as FlowEvent, previewed)).toMatchObject({ kind: 'failed', problem: { failure: { code: 'unknown-path' } } })
+})
+
 test('drops a reply that answers an older request', () => {
   const waiting = after(opened, { kind: 'opened', turn: 3, request: 2 })
 

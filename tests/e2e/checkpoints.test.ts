@@ -19,15 +19,24 @@ const turns = [
 ]
 
 function gitBeside(world: World) {
-  const git = (...args: string[]) => execFileSync('git', ['--git-dir', join(world.workspace, '..', 'witness.git'), '--work-tree', world.workspace, ...args], {
-    encoding: 'utf8', env: { ...process.env, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
+  const gitWith = (env: object, input: string | undefined, ...args: string[]) => execFileSync('git', ['--git-dir', join(world.workspace, '..', 'witness.git'), '--work-tree', world.workspace, ...args], {
+    encoding: 'utf8', stdio: ['pipe', 'pipe', 'pipe'], ...(input === undefined ? {} : { input }), env: { ...process.env, ...env, GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_GLOBAL: '/dev/null' },
   })
+  const git = (...args: string[]) => gitWith({}, undefined, ...args)
   git('init', '-q')
   return {
     commit(name: string) {
       git('add', '-A')
       git('-c', 'user.name=w', '-c', 'user.email=w@w', 'commit', '-q', '--allow-empty', '-m', name)
       git('tag', name)
+    },
+    treeOf: (name: string) => git('rev-parse', `${name}^{tree}`).trim(),
+    /** The tree that a patch makes of another, in an index of its own. */
+    applied(name: string, patch: string) {
+      const index = { GIT_INDEX_FILE: join(world.workspace, '..', 'witness.index') }
+      gitWith(index, undefined, 'read-tree', name)
+      gitWith(index, patch, 'apply', '--cached', '-')
+      return gitWith(index, undefined, 'write-tree').trim()
     },
     /** Path, then lines that came and went. */
     changed: (from: string, to: string) => git('diff', '--no-renames', '--numstat', from, to).trim().split('\n').filter(line => line !== '').map((line) => {
@@ -102,6 +111,35 @@ describe('the view of a session', () => {
     await ui.screenshot(world.page, 'view-compare')
   })
 
+  test('a copied patch takes the folder from one side to the other with git apply', async () => {
+    await world.page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    for (const at of [3, 2, 1]) {
+      await rail(world).getByText(`Task ${at}.`).click()
+      await fileList(world).waitFor()
+      await expect.poll(() => view(world).getByRole('heading', { level: 2 }).innerText()).toBe(`Turn ${at}`)
+      await view(world).getByRole('button', { name: 'Copy patch of all' }).click()
+      await view(world).getByText('Patch copied.').waitFor()
+      const patch = await world.page.evaluate(() => navigator.clipboard.readText())
+      expect(git.applied(`t${at - 1}`, patch)).toBe(git.treeOf(`t${at}`))
+    }
+  })
+
+  test('one file is restored from here: the dialog has that one chosen, and the conversation stays', async () => {
+    await rail(world).getByText('Task 3.').click()
+    await fileList(world).getByRole('option', { name: /many7\.txt/ }).click()
+    await view(world).getByRole('button', { name: 'Restore this file' }).click()
+    const dialog = world.page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Put back 1 file' }).click()
+    await dialog.getByText('1 file is as it was before.').waitFor()
+    await dialog.getByRole('button', { name: 'Close' }).last().click()
+    await dialog.waitFor({ state: 'hidden' })
+    git.commit('one-back')
+
+    expect(git.changed('t3', 'one-back')).toEqual(['many7.txt +0 −1'])
+    await expect.poll(() => rail(world).getByRole('option').first().innerText()).toContain('1 file')
+    expect(world.pageErrors).toEqual([])
+  })
+
   test('a rollback from here opens the dialog, and stands in the list afterwards, with the turns as they were', async () => {
     await rail(world).getByText('Task 2.').click()
     await view(world).getByRole('button', { name: 'Roll back to before this turn' }).click()
@@ -115,7 +153,7 @@ describe('the view of a session', () => {
 
     await expect.poll(() => rail(world).getByRole('option').first().innerText()).toContain('Rolled back to before turn 2')
     expect(await rail(world).getByRole('option', { selected: true }).innerText()).toContain('Task 2.')
-    await expect.poll(async () => (await rail(world).getByRole('option').allInnerTexts()).map(text => text.includes('already rolled back'))).toEqual([false, true, true, false])
+    await expect.poll(async () => (await rail(world).getByRole('option').allInnerTexts()).map(text => text.includes('already rolled back'))).toEqual([false, false, true, true, false])
     for (const at of [3, 2]) {
       await rail(world).getByText(`Task ${at}.`).click()
       const expected = git.changed(`t${at - 1}`, `t${at}`)
