@@ -30,6 +30,7 @@ import { makeCommand } from './rollback/command.ts'
 import type { RollbackDeps } from './rollback/deps.ts'
 import { makeDiffs } from './rollback/diff.ts'
 import { watchRecovery } from './rollback/recovery.ts'
+import { makeProgress } from './rollback/progress.ts'
 import { makeRollbackService } from './rollback/rollback-service.ts'
 import { makePathIndex } from './store/path-index.ts'
 import { openStore } from './store/store.ts'
@@ -86,7 +87,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
   const capture = makeCapture({ sessions, health, observations, brackets, writes, journalOf, maxFileBytes, dshHome: home, now: Date.now })
   const deps: RollbackDeps = {
     ctx, sessions, agents, store, pathIndex: makePathIndex(store), health, observations, workspaceOf, maxFileBytes: settings.maxFileBytes, states: makeStateCache(),
-    copies: makeSessionCopies(ctx, sessions, health), headerOf: readHeaders(ctx),
+    progress: makeProgress(), copies: makeSessionCopies(ctx, sessions, health), headerOf: readHeaders(ctx),
     journalOf: session => writes.ofOps(journalOf(session)),
     captured: capture.settled,
     localeOf: speech.of,
@@ -120,6 +121,8 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     diff: async ({ sessionId, ...ask }) => (ask.until === undefined ? diffs : checkpoints).diff(await live(sessionId), ask),
     counts: async ({ sessionId, ...ask }) => (ask.until === undefined ? diffs : checkpoints).counts(await live(sessionId), ask),
     outcome: ({ sessionId, ...ask }) => service.outcome(sessionId, ask),
+    progress: async ({ sessionId }) => ok(deps.progress.of(sessionId)),
+    stop: async ({ sessionId }) => ok({ isStopping: deps.progress.stop(sessionId) }),
   })
   ctx.effect(() => {
     const tidy = (): void => { void store.tidy().then((done) => { if (!done.ok) health.report('store', done.failure.facts.detail ?? done.failure.code) }) }

@@ -25,6 +25,11 @@ export const uiEn = {
   'dialog.close': 'Close',
   'dialog.applying': 'Rolling back…',
   'dialog.ready': 'The preview is ready.',
+  'dialog.stop': 'Stop',
+  'progress.looking': 'Looking at the files…',
+  'progress.saving': 'Saving what will be replaced: {done} of {total} files',
+  'progress.writing': 'Putting files back: {done} of {total}',
+  'progress.stopping': 'Stopping; nothing has been changed.',
   'dialog.retry': 'Look again',
 
   'confirm.one.none': 'Roll back 1 turn, no files',

@@ -27,6 +27,11 @@ export const uiZh = {
   'dialog.close': '关闭',
   'dialog.applying': '正在回退…',
   'dialog.ready': '预览已就绪。',
+  'dialog.stop': '停止',
+  'progress.looking': '正在查看文件…',
+  'progress.saving': '正在保存将被替换的内容：{total} 个文件中的 {done} 个',
+  'progress.writing': '正在还原文件：{total} 个中的 {done} 个',
+  'progress.stopping': '正在停止，尚未改动任何内容。',
   'dialog.retry': '重新查看',
 
   'confirm.one.none': '回退 1 轮，不改动文件',

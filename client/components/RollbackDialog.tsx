@@ -17,6 +17,7 @@ export interface RollbackDialogProps {
   onClose(): void
   onClosed(): void
   onConfirm(): void
+  onStop(): void
   onChoose(paths: readonly string[], isBack: boolean): void
   onMode(mode: Mode): void
   onAround(around: Partial<Around>): void
@@ -101,18 +102,21 @@ function Body({ phase, t, slots, isDraftWaiting, onChoose, onMode, onAround, onI
       )
     case 'applying':
       return (
-        <div class={css.still} aria-busy="true">
-          <PreviewBody
-            preview={phase.preview}
-            mode={phase.mode}
-            choices={phase.choices}
-            around={phase.around}
-            t={t}
-            onChoose={() => {}}
-            onMode={() => {}}
-            onAround={() => {}}
-          />
-        </div>
+        <>
+          <ProgressLine phase={phase} t={t} />
+          <div class={css.still} aria-busy="true">
+            <PreviewBody
+              preview={phase.preview}
+              mode={phase.mode}
+              choices={phase.choices}
+              around={phase.around}
+              t={t}
+              onChoose={() => {}}
+              onMode={() => {}}
+              onAround={() => {}}
+            />
+          </div>
+        </>
       )
     case 'failed':
       return (
@@ -139,7 +143,7 @@ function Body({ phase, t, slots, isDraftWaiting, onChoose, onMode, onAround, onI
 }
 
 /** The leaving button is the same element in every phase and has the first focus: Enter never destroys anything by accident. */
-function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo, onTryAgain }: RollbackDialogProps) {
+function Buttons({ phase, t, onClose, onConfirm, onStop, onRetry, onUndo, onTryAgain }: RollbackDialogProps) {
   const leave = useRef<HTMLButtonElement>(null)
   const ended = phase.kind === 'done' || phase.kind === 'failed'
   useEffect(() => {
@@ -162,8 +166,8 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo, onTryAgain }: 
           {t('done.again')}
         </button>
       )}
-      <button key="leave" ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying} onClick={onClose}>
-        {t(ended ? 'dialog.close' : 'dialog.cancel')}
+      <button key="leave" ref={leave} type="button" class={css.plain} autofocus aria-disabled={applying && !canStop(phase)} onClick={applying ? (canStop(phase) ? onStop : undefined) : onClose}>
+        {t(ended ? 'dialog.close' : phase.kind === 'applying' && phase.progress !== undefined ? 'dialog.stop' : 'dialog.cancel')}
       </button>
       {phase.kind === 'failed' && !(phase.problem.kind === 'failure' && isFinal(phase.problem.failure)) && (
         <button type="button" class={css.primary} onClick={onRetry}>
@@ -176,6 +180,23 @@ function Buttons({ phase, t, onClose, onConfirm, onRetry, onUndo, onTryAgain }: 
         </button>
       )}
     </>
+  )
+}
+
+/** Before the host writes; afterwards only an undo takes it back. */
+const canStop = (phase: Phase): boolean =>
+  phase.kind === 'applying' && phase.isStopping !== true && phase.progress !== undefined && phase.progress.stage !== 'writing'
+
+/** How far a long rollback is; nothing for one that is over in a moment. */
+function ProgressLine({ phase: { progress, isStopping }, t }: { readonly phase: Extract<Phase, { kind: 'applying' }>; readonly t: Translator }) {
+  if (progress?.stage === undefined) return null
+  const { stage, done, total } = progress
+  const words = isStopping === true ? t('progress.stopping') : t(`progress.${stage}`, { done, total })
+  return (
+    <div class={css.section}>
+      <p class={css.lead}>{words}</p>
+      <progress class={css.progress} aria-label={t(`progress.${stage}`, { done, total })} max={Math.max(total, 1)} value={stage === 'looking' ? undefined : done} />
+    </div>
   )
 }
 

@@ -26,6 +26,7 @@ export function RollbackPanel({ active, t }: RollbackPanelProps) {
       onClose={store.close}
       onClosed={store.returnFocus}
       onConfirm={() => void store.confirm()}
+      onStop={() => void store.stop()}
       onChoose={store.choose}
       onMode={store.setMode}
       onAround={store.setAround}

@@ -1,6 +1,6 @@
 import type { Outcome, Scope } from '../../src/checkpoint/journal-entry.ts'
 import { failure, type Failure } from '../../src/protocol/failure.ts'
-import type { OpSummary, Preview, PreviewRow, QueuedChoice, RunningChoice } from '../../src/protocol/requests.ts'
+import type { OpSummary, Preview, PreviewRow, QueuedChoice, ReplyOf, RunningChoice } from '../../src/protocol/requests.ts'
 import { changedRows } from '../../src/restore/changed-rows.ts'
 
 /** Why it did not work: a refusal with facts, or the command's own sentence in the page's language. */
@@ -55,6 +55,10 @@ export type Phase =
       readonly kind: 'applying'
       readonly turn: number
       readonly request: number
+      /** As the host told last; undefined for work that is over before it is asked. */
+      readonly progress?: ReplyOf<'progress'>
+      /** The host was asked to stop before it writes. */
+      readonly isStopping?: boolean
       readonly preview: Preview
       readonly mode: Mode
       readonly choices: Choices
@@ -80,6 +84,8 @@ export type FlowEvent =
   | { readonly kind: 'around'; readonly around: Partial<Around> }
   | { readonly kind: 'chosen'; readonly paths: readonly string[]; readonly isBack: boolean }
   | { readonly kind: 'confirmed'; readonly request: number }
+  | { readonly kind: 'progress'; readonly request: number; readonly progress: ReplyOf<'progress'> }
+  | { readonly kind: 'stopping'; readonly request: number }
   | { readonly kind: 'stale'; readonly request: number; readonly preview: Preview }
   | { readonly kind: 'applied'; readonly request: number; readonly op?: OpSummary }
   | { readonly kind: 'problem'; readonly request: number; readonly problem: Problem }
@@ -119,6 +125,10 @@ export function nextPhase(phase: Phase, event: FlowEvent): Phase {
         choices: phase.choices,
         around: phase.around,
       }
+    case 'progress':
+      return phase.kind === 'applying' && phase.request === event.request ? { ...phase, progress: event.progress } : phase
+    case 'stopping':
+      return phase.kind === 'applying' && phase.request === event.request ? { ...phase, isStopping: true } : phase
     case 'stale':
       if (phase.kind !== 'applying' || phase.request !== event.request) return phase
       return staleAgain(phase, event.preview)

@@ -73,6 +73,8 @@ export interface RollbackStore {
   /** Tries the files that failed once more. */
   tryAgain(): Promise<void>
   confirm(): Promise<void>
+  /** Stops what is being carried out, unless it writes already. */
+  stop(): Promise<void>
   retry(): void
   /** Undo from the dialog's result. */
   undo(): Promise<void>
@@ -104,6 +106,9 @@ export type Timeline =
   | { readonly kind: 'unasked' }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'known'; readonly turns: readonly TurnRow[]; readonly ops: readonly OpSummary[]; readonly failure?: Failure }
+
+/** How often a long rollback is asked how far it is. */
+const PROGRESS_MS = 500
 
 const nothingHidden: Hidden = { keys: [], turns: [] }
 
@@ -203,6 +208,14 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     else refused(request, { kind: 'failure', failure: reply.failure })
   }
 
+  /** Most rollbacks are over before the first question. */
+  const followProgress = (request: number) =>
+    setInterval(() => {
+      void remote.call('progress', { sessionId }).then(reply => {
+        if (reply.ok && reply.value.stage !== undefined) send({ kind: 'progress', request, progress: reply.value })
+      })
+    }, PROGRESS_MS)
+
   async function confirm() {
     const ready = phase.peek()
     if (ready.kind !== 'ready' || ready.awaited !== undefined) return
@@ -221,7 +234,8 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
     if (!planned.ok) return refused(request, { kind: 'failure', failure: planned.failure })
     if (planned.value.kind === 'stale') return send({ kind: 'stale', request, preview: planned.value.preview })
     const { planId } = planned.value
-    const run = await remote.run(sessionId, `/${deps.command()} --plan ${planId}`)
+    const follow = followProgress(request)
+    const run = await remote.run(sessionId, `/${deps.command()} --plan ${planId}`).finally(() => clearInterval(follow))
     if (run.kind === 'refused') return refused(request, { kind: 'said', text: run.text })
     const outcome = await remote.call('outcome', { sessionId, planId })
     const op = outcome.ok ? outcome.value.op : undefined
@@ -334,6 +348,12 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       void ask(ready.turn, scopeOf(mode), request)
     },
     setAround: around => send({ kind: 'around', around }),
+    async stop() {
+      const current = phase.peek()
+      if (current.kind !== 'applying' || current.isStopping === true) return
+      const reply = await remote.call('stop', { sessionId })
+      if (reply.ok && reply.value.isStopping) send({ kind: 'stopping', request: current.request })
+    },
     async tryAgain() {
       const done = phase.peek()
       if (done.kind !== 'done' || done.op === undefined) return

@@ -16,6 +16,8 @@ export type RestoreDeps = {
   readonly fs?: FileSystem | undefined
   /** Told before and after every change to the disk; for crash tests. */
   readonly onStep?: OnStep | undefined
+  /** Told after each row, with how many are through. */
+  readonly onRow?: ((done: number) => void) | undefined
   /** Rows under way at a time; with 1 the order of all calls is fixed. */
   readonly rowsAtATime?: number | undefined
 }
@@ -72,11 +74,14 @@ export async function applyFiles(
   const modes = new Map(begin.folderModes?.map(({ path, mode }) => [path, mode]))
   for (const { path, goal } of begin.rows) if (goal.kind === 'folder' && goal.mode !== undefined) modes.set(path, goal.mode)
   const outcomes: Outcome[] = []
-  const put = (row: OpRow, syncLater?: (folder: string) => void): Promise<Moved> => {
+  let through = 0
+  const put = async (row: OpRow, syncLater?: (folder: string) => void): Promise<Moved> => {
     signal?.throwIfAborted()
     const folders = row.action === 'recreate' ? row.absentFolders.map(path => ({ path, mode: modes.get(path) })) : []
     const { path, temp, was, goal } = row
-    return putState({ path, temp, from: was, to: goal, folders }, { readBlob, fs, maxBytes, syncLater })
+    const moved = await putState({ path, temp, from: was, to: goal, folders }, { readBlob, fs, maxBytes, syncLater })
+    deps.onRow?.(++through)
+    return moved
   }
   const oneByOne = async (rows: readonly OpRow[]): Promise<void> => {
     for (const row of rows) outcomes.push(...outcomesOf(row, await put(row)))

@@ -8,6 +8,7 @@ import type { SessionCopies } from '../dsh/session-copy.ts'
 import type { PathIndex } from '../store/path-index.ts'
 import type { SessionJournal } from '../store/session-journal.ts'
 import type { TurnbackStore } from '../store/store.ts'
+import type { Progress } from './progress.ts'
 
 /** What the rollback room works with; one object for the life of the plugin. */
 export interface RollbackDeps {
@@ -20,6 +21,7 @@ export interface RollbackDeps {
   readonly health: Health
   readonly observations: Observations
   readonly copies: SessionCopies
+  readonly progress: Progress
   readonly maxFileBytes: number
   /** Header of a session that need not be live; undefined where the host does not know it. */
   headerOf(id: string): Promise<ForeignHeader | undefined>

@@ -6,7 +6,7 @@ import type { RestorePlan } from '../../src/restore/plan.ts'
 import type { Selected } from '../../src/restore/selection.ts'
 import { fail, ok, type Result } from '../../src/result.ts'
 import { markerId, markerTexts, type MarkerText } from '../../src/surface/marker.ts'
-import { appendMarker, flush, priceOf } from '../dsh/session-log.ts'
+import { appendMarker, flush, idOf, priceOf } from '../dsh/session-log.ts'
 import { applyFiles } from '../restore/apply.ts'
 import type { RollbackDeps } from './deps.ts'
 import type { Draft } from './draft.ts'
@@ -104,6 +104,7 @@ export async function applyOp(site: OpSite, entry: OpBeginEntry): Promise<Result
     const applied = await applyFiles(entry, {
       ...restoreDeps(site),
       onStep: () => { deps.onPhase('file', entry.op) },
+      onRow: (done) => { deps.progress.at(idOf(site.session), 'writing', done, entry.rows.length) },
     })
     const noted = await records.journal.append({ entries: [{ kind: 'op-applied', op: entry.op, ...applied, atMs: deps.now() }] })
     if (!noted.ok) {

@@ -48,8 +48,10 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
     return blobs.length === 0 ? ok(undefined) : records.journal.append({ entries: [], blobs })
   }
   const breath = makeBreath()
-  for (const row of files) {
+  for (const [at, row] of files.entries()) {
     await breath()
+    if (signal.aborted) return fail(failure('aborted'))
+    deps.progress.at(idOf(session), 'saving', at, files.length)
     const { path, goal, current, decision } = row
     if (goal.kind === 'file' && !await records.hasBlob(goal.digest)) {
       decided.push({ path, result: 'skipped', reason: 'object-gone' })
@@ -72,6 +74,8 @@ export async function beginOp({ deps, session, records }: OpSite, { plan, op, be
   const stored = await store()
   if (!stored.ok) return stored
   if (signal.aborted) return fail(failure('aborted'))
+  // From here on a Stop comes too late.
+  deps.progress.at(idOf(session), 'writing', 0, rows.length)
   const entry: OpBeginEntry = {
     kind: 'op-begin', op, ...begin, rows, decided, foldersToRemove: await foldersThere(deps, plan.folders), atMs: deps.now(),
   }

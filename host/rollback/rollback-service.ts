@@ -120,7 +120,8 @@ export function makeRollbackService(deps: RollbackDeps): RollbackService {
           const settled = await settle(agent.session)
           if (!settled.ok) return fail({ failure: settled.failure })
         }
-        const done = await run(signal)
+        const { signal: stopped, end } = deps.progress.begin(idOf(agent.session))
+        const done = await run(AbortSignal.any([signal, stopped])).finally(end)
         if (done.ok && done.value.isOpen === true) unsettled.set(idOf(agent.session), done.value)
         if (done.ok) last.set(idOf(agent.session), done.value)
         return done

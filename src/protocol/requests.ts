@@ -214,6 +214,16 @@ export const endpoints = {
     request: v.object({ sessionId: Session, planId: v.optional(PlanIdSchema), op: v.optional(OpIdSchema) }),
     reply: v.object({ op: v.optional(OpSummarySchema) }),
   },
+  /** How far the session's op is; without a stage there is none. `writing` cannot be stopped. */
+  progress: {
+    request: v.object({ sessionId: Session }),
+    reply: v.object({ stage: v.optional(v.picklist(['looking', 'saving', 'writing'])), done: count, total: count }),
+  },
+  /** Stops the session's op before it writes. */
+  stop: {
+    request: v.object({ sessionId: Session }),
+    reply: v.object({ isStopping: v.boolean() }),
+  },
   ...diffEndpoints({ sessionId: Session, turn: turnNumber }, turnNumber),
   ...checkpointEndpoints({ sessionId: Session, turn: turnNumber }, turnNumber),
 } as const

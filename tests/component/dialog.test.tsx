@@ -1,7 +1,7 @@
 import { cleanup, fireEvent, render, screen, within } from '@testing-library/preact'
 import { signal } from '@preact/signals'
 import { act } from 'preact/test-utils'
-import { afterAll, afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test, vi } from 'vitest'
 import { RollbackPanel } from '../../client/islands/RollbackPanel.tsx'
 import { TurnActions } from '../../client/islands/TurnActions.tsx'
 import type { RollbackStore } from '../../client/state/rollback-store.ts'
@@ -227,6 +227,52 @@ test('another try that is refused says why and can be made once more', async () 
 
   expect(screen.getByRole('dialog').textContent).toContain('A turn is running.')
   expect(screen.getByRole('button', { name: 'Try again' })).toBeTruthy()
+})
+
+test('a long rollback says how far it is and can be stopped until it writes', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const running = later<{ kind: 'refused'; text: string }>()
+    const { asked, lines } = await open({
+      ...goingWell(aPreview()),
+      run: [running.promise as never],
+      progress: [ok({ stage: 'saving', done: 3, total: 40 }), ok({ stage: 'writing', done: 7, total: 40 })],
+      stop: [ok({ isStopping: true })],
+    })
+    await press(/^Roll back 2 turns/)
+    const tick = () => act(async () => { vi.advanceTimersByTime(600); await settle() })
+    expect(screen.queryByRole('progressbar')).toBeNull()
+
+    await tick()
+    expect(screen.getByRole('progressbar', { name: 'Saving what will be replaced: 3 of 40 files' })).toBeTruthy()
+    await press('Stop')
+    expect(screen.getByRole('dialog').textContent).toContain('Stopping; nothing has been changed.')
+    expect(asked.filter(({ endpoint }) => endpoint === 'stop')).toHaveLength(1)
+
+    await act(async () => { running.resolve({ kind: 'refused', text: 'The rollback was stopped before anything was changed.' }); await settle() })
+    expect(screen.getByRole('alert').textContent).toContain('stopped before anything was changed')
+    const questions = asked.length
+    await tick()
+    expect(asked).toHaveLength(questions)
+    expect(lines).toHaveLength(1)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('once it writes there is nothing to stop', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  try {
+    const { asked } = await open({ ...goingWell(aPreview()), run: [later<never>().promise], progress: [ok({ stage: 'writing', done: 7, total: 40 })] })
+    await press(/^Roll back 2 turns/)
+    await act(async () => { vi.advanceTimersByTime(600); await settle() })
+
+    expect(screen.getByRole('progressbar', { name: 'Putting files back: 7 of 40' })).toBeTruthy()
+    await press('Stop')
+    expect(asked.some(({ endpoint }) => endpoint === 'stop')).toBe(false)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('while another scope is on its way nothing can be confirmed, and with no file to put back neither', async () => {

@@ -73,7 +73,7 @@ type Answer = Result<unknown, Failure> | Promise<Result<unknown, Failure>>
 
 /** Answers per endpoint, taken in order; the last one stays. What was asked is kept. */
 export function scriptedRemote(
-  script: { readonly [E in Endpoint]?: readonly Answer[] } & { readonly run?: readonly CommandRun[] } = {},
+  script: { readonly [E in Endpoint]?: readonly Answer[] } & { readonly run?: readonly (CommandRun | Promise<CommandRun>)[] } = {},
 ) {
   const asked: { endpoint: string; request: Record<string, unknown> }[] = []
   const lines: string[] = []
@@ -90,7 +90,7 @@ export function scriptedRemote(
     },
     async run(_session, line) {
       lines.push(line)
-      return take('run', script.run) ?? { kind: 'failed', failure: failure('host-missing') }
+      return (await take('run', script.run)) ?? { kind: 'failed', failure: failure('host-missing') }
     },
   }
   return { remote, asked, lines }

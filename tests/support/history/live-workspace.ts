@@ -1,3 +1,4 @@
+import { makeProgress } from '../../../host/rollback/progress.ts'
 import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -108,7 +109,7 @@ export function aLiveWorkspace({ hasGit = false } = {}) {
     agents: { get: id => agents.get(id), list: () => [...agents.values()] },
     pathIndex: makePathIndex(store), states: makeStateCache(),
     journalOf: session => writes.ofOps(journalOf(session)),
-    captured: capture.settled, localeOf: () => 'en', newId: () => String(ops++).padStart(16, '0'), onPhase: () => {},
+    captured: capture.settled, localeOf: () => 'en', newId: () => String(ops++).padStart(16, '0'), progress: makeProgress(), onPhase: () => {},
   }
 
   let calls = 0
