@@ -117,6 +117,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     preview: async ({ sessionId, turn, scope }) => service.preview(await live(sessionId), turn, scope),
     plan: ({ sessionId, ...request }) => service.plan(sessionId, request),
     retry: ({ sessionId, running }) => service.planRetry(sessionId, running),
+    history: async ({ sessionId, ...ask }) => checkpoints.history(await live(sessionId), ask),
     checkpoint: async ({ sessionId, ...ask }) => checkpoints.checkpoint(await live(sessionId), ask),
     diff: async ({ sessionId, ...ask }) => (ask.until === undefined ? diffs : checkpoints).diff(await live(sessionId), ask),
     counts: async ({ sessionId, ...ask }) => (ask.until === undefined ? diffs : checkpoints).counts(await live(sessionId), ask),

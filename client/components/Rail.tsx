@@ -88,7 +88,7 @@ export function turnFacts(turn: TurnRow, t: Translator): string[] {
 }
 
 export const opTitle = (op: OpSummary, t: Translator): string =>
-  op.act === 'undo' || op.target === undefined ? t('view.op.undo') : t('view.op.rollback', { turn: op.target.number })
+  op.act === 'undo' || op.target === undefined ? t('view.op.undo') : t(op.scope === 'files' ? 'view.op.files' : 'view.op.rollback', { turn: op.target.number })
 
 export function opFacts(op: OpSummary, t: Translator): string[] {
   const files = filesRestored(op)

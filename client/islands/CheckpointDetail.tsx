@@ -81,6 +81,9 @@ function TurnDetail({ checkpoints, t, past, open, turn }: CheckpointDetailProps 
             >
               {t('view.restore')}
             </button>
+            <button type="button" class={css.action} onClick={() => checkpoints.setFilter({ path: file })}>
+              {t('view.history')}
+            </button>
             <CopyButton label={t('view.copy.path')} t={t} make={async () => ({ text: file.shown, said: t('view.copied.path') })} />
             <CopyButton label={t('view.copy.patch')} t={t} make={() => patchToCopy(checkpoints, [file], t)} />
           </div>

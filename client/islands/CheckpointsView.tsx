@@ -5,6 +5,7 @@ import type { Key } from '../../locales/keys.ts'
 import css from '../components/Checkpoints.module.css'
 import { Problem } from '../components/Problem.tsx'
 import { Rail } from '../components/Rail.tsx'
+import { RailFilter } from '../components/RailFilter.tsx'
 import type { CheckpointsStore } from '../state/checkpoints-store.ts'
 import type { RollbackStore } from '../state/rollback-store.ts'
 import { CheckpointDetail } from './CheckpointDetail.tsx'
@@ -27,6 +28,7 @@ function Session({ checkpoints, t: translator, open }: CheckpointsViewProps) {
   useLayoutEffect(() => root.current?.closest('[data-conversation-scroll]')?.scrollTo?.(0, 0), [])
   const timeline = checkpoints.store.timeline.value
   const items = checkpoints.items.value
+  const listed = checkpoints.listed.value
   const toDetail = () => root.current?.querySelector<HTMLElement>('[data-detail]')?.focus()
   return (
     <div ref={root} class={css.view} data-conversation-composer-overlay="" data-turnback-view>
@@ -47,8 +49,15 @@ function Session({ checkpoints, t: translator, open }: CheckpointsViewProps) {
             {timeline.failure !== undefined && (
               <Problem title={t('view.outdated')} failure={timeline.failure} t={t} onRetry={checkpoints.store.loadOps} />
             )}
+            <RailFilter
+              filter={checkpoints.filter.value}
+              failure={checkpoints.filterFailure.value}
+              listed={listed.length}
+              t={t}
+              onFilter={checkpoints.setFilter}
+            />
             <Rail
-              items={items}
+              items={listed}
               selected={checkpoints.selected.value?.key}
               nowMs={Date.now()}
               t={t}

@@ -1,10 +1,12 @@
 import { batch, computed, effect, signal, untracked, type ReadonlySignal } from '@preact/signals'
+import { hasWords } from '../../src/checkpoint/has-words.ts'
 import type { TextDiff } from '../../src/diff/line-diff.ts'
 import type { ComparedRow } from '../../src/protocol/checkpoints.ts'
 import type { Failure } from '../../src/protocol/failure.ts'
 import type { Remote } from '../dsh/remote.ts'
 import { createDiffStore, type About, type DiffStore } from './diff-store.ts'
 import { patchText, type PatchText } from './patch-text.ts'
+import { changedOutcomes } from './rollback-flow.ts'
 import { railItems, type RailItem } from './rail.ts'
 import type { RollbackStore } from './rollback-store.ts'
 
@@ -19,6 +21,14 @@ export type Detail =
   /** `more`: files that are not listed. */
   | { readonly kind: 'ready'; readonly rows: readonly ComparedRow[]; readonly more: number }
 
+/** Which entries are listed. `path`: only what changed this one file. */
+export interface Filter {
+  readonly kind: 'all' | 'tool' | 'shell' | 'gaps'
+  /** Words of a path. */
+  readonly words: string
+  readonly path?: ComparedRow | undefined
+}
+
 export interface CheckpointsStoreDeps {
   readonly store: RollbackStore
   readonly remote: Pick<Remote, 'call'>
@@ -29,6 +39,11 @@ export interface CheckpointsStoreDeps {
 export interface CheckpointsStore {
   readonly store: RollbackStore
   readonly items: ReadonlySignal<readonly RailItem[]>
+  /** Those of them that the filter lets through. */
+  readonly listed: ReadonlySignal<readonly RailItem[]>
+  readonly filter: ReadonlySignal<Filter>
+  /** The host could not say which turns the words or the file are of; then all are listed. */
+  readonly filterFailure: ReadonlySignal<Failure | undefined>
   /** The newest entry until another one is chosen; stays chosen while others come. */
   readonly selected: ReadonlySignal<RailItem | undefined>
   readonly until: ReadonlySignal<Until>
@@ -36,6 +51,7 @@ export interface CheckpointsStore {
   /** The file whose lines are shown: the first one until another is chosen. */
   readonly file: ReadonlySignal<ComparedRow | undefined>
   readonly diffs: DiffStore
+  setFilter(filter: Partial<Filter>): void
   select(key: string): void
   selectFile(path: string): void
   compareUntil(until: Until): void
@@ -47,6 +63,9 @@ export interface CheckpointsStore {
   follow(): () => void
   dispose(): void
 }
+
+/** Words come letter by letter; they are asked for together. */
+const FIND_MS = 150
 
 /** Asks for nothing before `follow`. */
 export function createCheckpointsStore({ store, remote, compare }: CheckpointsStoreDeps): CheckpointsStore {
@@ -61,9 +80,16 @@ export function createCheckpointsStore({ store, remote, compare }: CheckpointsSt
     return known.kind === 'known' ? railItems(known.turns, known.ops) : []
   })
   const selected = computed(() => items.value.find(({ key }) => key === chosen.value) ?? items.value[0])
+  const filter = signal<Filter>({ kind: 'all', words: '' })
+  const filterFailure = signal<Failure | undefined>(undefined)
+  /** Turns that the words or the file are of; undefined when nobody asked. */
+  const found = signal<ReadonlySet<number> | undefined>(undefined)
+  const listed = computed(() => items.value.filter(item => isListed(item, filter.value, found.value, store.shownPath)))
   const file = computed(() => {
     const now = detail.value
-    return now.kind === 'ready' ? (now.rows.find(({ path }) => path === chosenFile.value) ?? now.rows[0]) : undefined
+    if (now.kind !== 'ready') return undefined
+    const rowAt = (wanted: string | undefined) => now.rows.find(({ path }) => path === wanted)
+    return rowAt(chosenFile.value) ?? rowAt(filter.value.path?.path) ?? now.rows[0]
   })
   const tries = signal(0)
   let asked = 0
@@ -100,6 +126,28 @@ export function createCheckpointsStore({ store, remote, compare }: CheckpointsSt
     return { turn: item.turn.turn, end, key: `${item.key} ${end}`, words: JSON.stringify([end, tries.value, world]) }
   })
 
+  /** Asks once the words have stopped coming; what is returned takes the question back. */
+  function find({ words, path }: { readonly words: string; readonly path: string | undefined }): () => void {
+    if (words === '' && path === undefined) {
+      found.value = undefined
+      filterFailure.value = undefined
+      return () => {}
+    }
+    const abort = new AbortController()
+    const timer = setTimeout(async () => {
+      const reply = await remote.call('history', { sessionId, words, ...(path === undefined ? {} : { path }) }, abort.signal)
+      if (abort.signal.aborted) return
+      batch(() => {
+        found.value = reply.ok ? new Set(reply.value.turns) : undefined
+        filterFailure.value = reply.ok ? undefined : reply.failure
+      })
+    }, FIND_MS)
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }
+
   let followers = 0
   let stop = () => {}
   const start = () => {
@@ -107,6 +155,12 @@ export function createCheckpointsStore({ store, remote, compare }: CheckpointsSt
     const stopTurns = effect(() => {
       void store.running.value
       untracked(store.loadOps)
+    })
+    const stopFinding = effect(() => {
+      const { words: wanted, path } = filter.value
+      // Another turn may be of them, too.
+      void store.timeline.value
+      return find({ words: wanted.trim(), path: path?.path })
     })
     let words = ''
     const stopDetail = effect(() => {
@@ -126,6 +180,7 @@ export function createCheckpointsStore({ store, remote, compare }: CheckpointsSt
     })
     return () => {
       stopTurns()
+      stopFinding()
       stopDetail()
     }
   }
@@ -134,11 +189,17 @@ export function createCheckpointsStore({ store, remote, compare }: CheckpointsSt
   return {
     store,
     items,
+    listed,
+    filter,
+    filterFailure,
     selected,
     until,
     detail,
     file,
     diffs,
+    setFilter(change) {
+      filter.value = { ...filter.peek(), ...change }
+    },
     select(key) {
       if (key === selected.peek()?.key) return
       batch(() => {
@@ -185,5 +246,20 @@ export function createCheckpointsStore({ store, remote, compare }: CheckpointsSt
       stop()
       diffs.dispose()
     },
+  }
+}
+
+function isListed(item: RailItem, { kind, words, path }: Filter, found: ReadonlySet<number> | undefined, shown: (path: string) => string): boolean {
+  if (item.kind === 'op') {
+    if (kind !== 'all') return false
+    if (found === undefined) return true
+    return changedOutcomes(item.op).some(outcome => (path === undefined ? hasWords(shown(outcome.path), words.trim()) : outcome.path === path.path))
+  }
+  const { turn } = item
+  if (found !== undefined && !found.has(turn.startSeq)) return false
+  switch (kind) {
+    case 'all': return true
+    case 'gaps': return turn.gaps.length > 0
+    default: return (turn.changed?.[kind] ?? 0) > 0
   }
 }

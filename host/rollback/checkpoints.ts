@@ -1,4 +1,5 @@
-import { compareTurns, type ComparedPath } from '../../src/checkpoint/compare.ts'
+import { changesByTurn, compareTurns, type ComparedPath } from '../../src/checkpoint/compare.ts'
+import { hasWords } from '../../src/checkpoint/has-words.ts'
 import { sameState } from '../../src/checkpoint/file-state.ts'
 import type { SessionId } from '../../src/ids.ts'
 import { MAX_COMMANDS, MAX_COMPARED, type ComparedRow } from '../../src/protocol/checkpoints.ts'
@@ -23,6 +24,7 @@ export interface Stretch {
 /** What happened to files, whatever became of the turns since. Reads only. */
 export interface Checkpoints {
   checkpoint(id: SessionId, ask: Stretch): Promise<Result<{ rows: ComparedRow[]; more: number }, Failure>>
+  history(id: SessionId, ask: { readonly path?: string | undefined; readonly words: string }): Promise<Result<{ turns: number[] }, Failure>>
   diff(id: SessionId, ask: Stretch & { readonly path: string }): Promise<Result<FileChange, Failure>>
   counts(id: SessionId, ask: Stretch & { readonly paths: readonly string[] }): Promise<Result<{ counts: LineCount[] }, Failure>>
 }
@@ -40,6 +42,17 @@ export function makeCheckpoints(deps: RollbackDeps): Checkpoints {
         return { path, shown: shownPath(path, workspace), before, after, origins: [...origins], ...(commands.length === 0 ? {} : { commands }) }
       })
       return ok({ rows: rows.sort((a, b) => (a.shown < b.shown ? -1 : 1)), more: paths.length - rows.length })
+    },
+
+    history: async (id, { path, words }) => {
+      const session = deps.sessions.get(id) ?? deps.agents.get(id)?.session
+      if (session === undefined) return fail(failure('unknown-session'))
+      await deps.captured()
+      const records = await readRecords(deps, session)
+      if (!records.ok) return records
+      const workspace = deps.workspaceOf(session)
+      const isMeant = (one: string): boolean => (path === undefined ? hasWords(shownPath(one, workspace), words) : one === path)
+      return ok({ turns: [...changesByTurn(records.value.entries)].filter(([, paths]) => [...paths.keys()].some(isMeant)).map(([startSeq]) => startSeq) })
     },
 
     diff: async (id, { path, ...ask }) => {

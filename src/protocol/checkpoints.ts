@@ -26,11 +26,16 @@ export type ComparedRow = v.InferOutput<typeof ComparedRowSchema>
 /** The end of a stretch of turns: after a later turn, or as things are on the disk now. Absent: the turn it begins with. */
 export const untilOf = <Turn extends v.GenericSchema<number, number>>(turn: Turn) => v.optional(v.union([turn, v.literal('now')]))
 
-/** `about`: the session and the turn. */
-export const checkpointEndpoints = <About extends v.ObjectEntries, Turn extends v.GenericSchema<number, number>>(about: About, turn: Turn) => ({
+export const checkpointEndpoints = <Session extends v.GenericSchema, Turn extends v.GenericSchema<number, number>>(sessionId: Session, turn: Turn) => ({
+  /** Turns that changed the file at `path`, or a file whose path as shown has all of `words` in it, whatever their case. */
+  history: {
+    request: v.object({ sessionId, path: v.optional(v.string()), words: v.optional(v.pipe(v.string(), v.maxLength(200)), '') }),
+    /** `startSeq` of each. */
+    reply: v.object({ turns: v.array(count) }),
+  },
   /** What changed from before `turn` to after `until`, from the records: also for turns that were rolled back or folded into a summary. */
   checkpoint: {
-    request: v.object({ ...about, until: untilOf(turn) }),
+    request: v.object({ sessionId, turn, until: untilOf(turn) }),
     reply: v.object({ rows: v.array(ComparedRowSchema), more: count }),
   },
 })

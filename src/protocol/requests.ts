@@ -225,7 +225,7 @@ export const endpoints = {
     reply: v.object({ isStopping: v.boolean() }),
   },
   ...diffEndpoints({ sessionId: Session, turn: turnNumber }, turnNumber),
-  ...checkpointEndpoints({ sessionId: Session, turn: turnNumber }, turnNumber),
+  ...checkpointEndpoints(Session, turnNumber),
 } as const
 export type Endpoint = keyof typeof endpoints
 export type RequestOf<E extends Endpoint> = v.InferOutput<(typeof endpoints)[E]['request']>

@@ -79,6 +79,12 @@ test('a rolled-back turn says so, and the rollback and its undo stand where they
   expect(texts[3]).toContain('already rolled back · 4 files')
 })
 
+test('files alone that went back are not called a rollback of the conversation', async () => {
+  await show({ timeline: [timeline([aTurn(1)], [anOp({ scope: 'files', target: { startSeq: 10, number: 1, withdrawn: [] } })])] })
+
+  expect(within(rail()).getAllByRole('option')[0]!.textContent).toContain('Files put back to before turn 1')
+})
+
 test('arrows, Home and End move through the turns, and Enter goes on to what was selected', async () => {
   const { of } = await show({ timeline: [timeline([aTurn(1), aTurn(2), aTurn(3)])] })
 
@@ -190,6 +196,74 @@ test('the dialog opens for the chosen turn, and not for one that cannot be gone 
   await press('ArrowDown')
   fireEvent.click(button())
   expect(open).toHaveBeenCalledWith(store, 1, button())
+})
+
+const until = (ms: number) => act(() => new Promise(done => setTimeout(done, ms)))
+
+test('turns are found by words of their files, asked for once the words have come', async () => {
+  const { of } = await show({
+    timeline: [timeline([aTurn(1), aTurn(2), aTurn(3)], [anOp({ markerSeq: 25 })])], history: [ok({ turns: [10] })],
+  })
+  const box = screen.getByRole('searchbox', { name: 'Filter by file' })
+
+  fireEvent.input(box, { target: { value: 'a' } })
+  fireEvent.input(box, { target: { value: 'a.t' } })
+  await until(200)
+
+  expect(of('history')).toEqual([{ sessionId: 'session-1', words: 'a.t' }])
+  // The rollback put a.txt back.
+  expect(within(rail()).getAllByRole('option').map(({ textContent }) => /task \d|Rolled back/.exec(textContent!)?.[0])).toEqual(['Rolled back', 'task 1'])
+  expect(screen.getByText('2 entries')).toBeTruthy()
+  fireEvent.input(box, { target: { value: '' } })
+  await until(10)
+  expect(within(rail()).getAllByRole('option')).toHaveLength(4)
+})
+
+test('the history of a file lists the turns that changed it, with that file shown in each', async () => {
+  const { of } = await show({
+    timeline: [timeline([aTurn(1), aTurn(2), aTurn(3)])], checkpoint: [rows('a.txt', 'b.txt')], history: [ok({ turns: [10, 30] })],
+  })
+  fireEvent.click(within(screen.getByRole('listbox', { name: 'Changed files' })).getAllByRole('option')[1]!)
+  await until(10)
+
+  await click('History of this file')
+  await until(200)
+  await press('End')
+
+  expect(of('history')).toEqual([{ sessionId: 'session-1', words: '', path: '/w/b.txt' }])
+  expect(within(rail()).getAllByRole('option')).toHaveLength(2)
+  expect(chosen(rail())[0]).toContain('task 1')
+  expect(screen.getByRole('heading', { name: 'b.txt' })).toBeTruthy()
+  await click('Only b.txt')
+  expect(within(rail()).getAllByRole('option')).toHaveLength(3)
+})
+
+test('turns are listed by how they changed files, or only those not wholly covered; the chosen one stays', async () => {
+  await show({
+    timeline: [timeline([
+      aTurn(1, { changed: { tool: 1, shell: 0 } }), aTurn(2, { changed: { tool: 0, shell: 3 } }), aTurn(3, { gaps: [{ reason: 'command', count: 1, names: [] }] }),
+    ], [anOp({ markerSeq: 25 })])],
+  })
+  const listed = async (kind: string) => {
+    await act(() => void fireEvent.change(screen.getByRole('combobox', { name: 'Kind of turns' }), { target: { value: kind } }))
+    return within(rail()).queryAllByRole('option').map(({ textContent }) => /task \d|Rolled back/.exec(textContent!)?.[0])
+  }
+
+  expect(await listed('tool')).toEqual(['task 1'])
+  expect(await listed('shell')).toEqual(['task 2'])
+  expect(await listed('gaps')).toEqual(['task 3'])
+  expect(await listed('all')).toHaveLength(4)
+  expect(screen.getByRole('heading', { name: 'Turn 3' })).toBeTruthy()
+})
+
+test('when the host cannot filter it says why, and lists everything', async () => {
+  await show({ timeline: [timeline([aTurn(1), aTurn(2)])], history: [fail(failure('host-missing'))] })
+
+  fireEvent.input(screen.getByRole('searchbox', { name: 'Filter by file' }), { target: { value: 'a' } })
+  await until(200)
+
+  expect(within(rail()).getAllByRole('option')).toHaveLength(2)
+  expect(within(screen.getByRole('search')).getByRole('status').textContent).toContain('host half')
 })
 
 const onClipboard = () => {

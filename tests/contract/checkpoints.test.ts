@@ -58,6 +58,21 @@ describe('the files of past turns', () => {
       .toMatchObject({ value: { content: { kind: 'text', before: '', after: 'mine\n' } } })
   })
 
+  it('are found by words of their paths, and each by its own, also in turns that were rolled back', async () => {
+    const { world, chat } = await aStory()
+    await chat.command('/rollback 2')
+    await chat.turn('three', runs('mkdir -p sub; echo 1 > sub/A.TXT'))
+    const { turns } = (await ask(chat, 'timeline', {})).value
+    const numbers = async (more: object) => (await ask(chat, 'history', more)).value.turns
+      .map((startSeq: number) => turns.find((turn: { startSeq: number }) => turn.startSeq === startSeq).turn).sort()
+
+    expect(await numbers({ words: 'a.txt' })).toEqual([1, 2, 3])
+    expect(await numbers({ words: 'TXT sub' })).toEqual([3])
+    expect(await numbers({ words: 'workspace' })).toEqual([])
+    expect(await numbers({ path: join(world.ws, 'a.txt') })).toEqual([1, 2])
+    expect(await numbers({})).toEqual([1, 2, 3])
+  })
+
   it('an unknown turn, and a path that no turn of the stretch touched, are refused', async () => {
     const { world, chat } = await aStory()
 

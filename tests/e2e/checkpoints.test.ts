@@ -38,6 +38,8 @@ function gitBeside(world: World) {
       gitWith(index, patch, 'apply', '--cached', '-')
       return gitWith(index, undefined, 'write-tree').trim()
     },
+    /** Newest first. */
+    commitsOf: (path: string) => git('log', '--format=%s', '--', path).trim().split('\n'),
     /** Path, then lines that came and went. */
     changed: (from: string, to: string) => git('diff', '--no-renames', '--numstat', from, to).trim().split('\n').filter(line => line !== '').map((line) => {
       const [added, removed, path] = line.split('\t')
@@ -189,12 +191,42 @@ describe('the view of a session', () => {
     await view(world).getByRole('heading', { name: 'new/n.txt' }).waitFor()
   })
 
+  test('turns are filtered by words of a path, and the history of a file is what git log has', async () => {
+    await view(world).getByRole('searchbox', { name: 'Filter by file' }).fill('many TXT')
+    await expect.poll(async () => (await rail(world).getByRole('option').allInnerTexts()).filter(text => /\nTask/.test(text)).length).toBe(1)
+    await view(world).getByRole('searchbox', { name: 'Filter by file' }).fill('')
+    await rail(world).getByText('Task 1 again.').click()
+    await fileList(world).getByRole('option', { name: /^crlf\.txt/ }).click()
+    await view(world).getByRole('button', { name: 'History of this file' }).click()
+
+    // Commits of turns; those after a rollback are in the list as the rollback.
+    const expected = git.commitsOf('crlf.txt').filter(name => /^t\d$/.test(name)).map(name => (name === 't4' ? 'Task 1 again' : `Task ${name.slice(1)}`))
+    expect(expected).toEqual(['Task 1 again', 'Task 3', 'Task 2'])
+    await expect.poll(async () => (await rail(world).getByRole('option').allInnerTexts()).flatMap(text => /Task \d( again)?/.exec(text)?.[0] ?? [])).toEqual(expected)
+    await rail(world).getByText('Task 3.').click()
+    await view(world).getByRole('heading', { name: 'crlf.txt' }).waitFor()
+    await ui.screenshot(world.page, 'view-history')
+    await view(world).getByRole('button', { name: 'Only crlf.txt' }).click()
+    await expect.poll(() => rail(world).getByRole('option').count()).toBe(6)
+  })
+
+  test('in Chinese, too', async () => {
+    const page = await ui.openApp(world.browser, world.host.url, { locale: 'zh-CN', viewport: { width: 1280, height: 800 } })
+    await ui.openSession(page, /Session/)
+    await page.getByRole('tab', { name: '检查点' }).click()
+    await page.getByRole('listbox', { name: '改动的文件' }).waitFor()
+    await ui.screenshot(page, 'view-zh')
+    expect(await page.locator('[data-turnback-view]').innerText()).not.toMatch(/Turn|file|Restore/)
+    expect(await violations(page, '[data-turnback-view]')).toEqual([])
+    await page.close()
+  })
+
   test('dark and narrow it stands one below the other', async () => {
     await world.page.emulateMedia({ colorScheme: 'dark' })
     await world.page.setViewportSize({ width: 480, height: 860 })
     await world.page.waitForTimeout(300)
     await ui.screenshot(world.page, 'view-480-dark')
-    const [list, detail] = await Promise.all([rail(world).boundingBox(), view(world).getByRole('heading', { name: 'Turn 1' }).boundingBox()])
+    const [list, detail] = await Promise.all([rail(world).boundingBox(), view(world).getByRole('heading', { name: /^Turn \d/ }).boundingBox()])
     expect(detail!.y).toBeGreaterThan(list!.y)
     expect(await world.page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(480)
     expect(await violations(world.page, '[data-turnback-view]')).toEqual([])
