@@ -160,7 +160,7 @@ describe('the channel', () => {
 
     openChannel(fakeContext({ connection }), silent(), handlers)
 
-    expect(routes.map(route => route.path)).toEqual(['hello', 'timeline', 'preview', 'plan', 'retry', 'outcome', 'diff', 'counts', 'history', 'checkpoint'].map(name => `/api/turnback/${name}`))
+    expect(routes.map(route => route.path)).toEqual(['hello', 'timeline', 'preview', 'plan', 'retry', 'outcome', 'progress', 'stop', 'diff', 'counts', 'history', 'checkpoint'].map(name => `/api/turnback/${name}`))
     expect(routes.every(route => route.requestBody === 'buffered' && route.methods.join() === 'POST')).toBe(true)
     expect(rpc).toBe(0)
     const body = JSON.stringify({ type: 'client-request', rpcId: 'r1', method: 'turnback/hello', payload: {} })
