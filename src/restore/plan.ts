@@ -94,7 +94,9 @@ export function planRestore(ledger: Ledger, startSeq: Seq, { current, putBack, d
     const decision = decide({ goal, now, end }, conflict, putBack?.has(path) === true)
     return decided({ path, goal, current: now, conflict, turns, origin, decision })
   })
-  const gone = rows.filter(row => row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
+  // A path that cannot be put back and where nothing is keeps no folder alive either: those that go are empty.
+  const gone = rows.filter(row => (row.goal.kind === 'absent' && ['delete', 'none'].includes(row.decision.kind))
+    || (row.decision.kind === 'skip' && row.current.kind === 'absent'))
   const goes = gone.map(row => row.path)
   return { rows, folders: foldersToRemove(rows, [...madeFor(ledger, startSeq, goes), ...leftFor(ledger, startSeq, goes)]) }
 }
