@@ -23,12 +23,6 @@ const histories: readonly (readonly [string, readonly Step[]])[] = [
     turn(command({ do: 'delete', path: 'd' })),
     turn(command({ do: 'link', path: 'd', target: 'd' }, write('a', 0))),
   ]],
-  ['an empty folder goes that a command made for a file of which nobody knows what it was', [
-    { kind: 'user', edits: [write('mañana', 0)] },
-    turn(command({ do: 'write', path: 'mañana', content: 8, mode: 0o755 }, { do: 'move', path: 'mañana', to: '🙂/f' }), byUser({ do: 'write', path: 'd/e', content: 11, mode: 0o444 })),
-    { kind: 'turn', who: 'B', calls: [command({ do: 'delete', path: 'mañana' }, write('-rf', 10))] },
-    turn(command({ do: 'write', path: '🙂/f', content: 4, mode: 0o600 }, write('D', 3), { do: 'move', path: '🙂/f', to: 'A' })),
-  ]],
   ['a folder that made way for a file comes back with the mode it had, not the one it was made with', [
     turn(tool('A')),
     turn(command({ do: 'move', path: 'A', to: 'a' }, { do: 'folder', path: 'A' })),

@@ -135,6 +135,13 @@ describe('folders', () => {
     expect(plan(aJournal().writes('/w/d/n', undefined, '1', { absentFolders: ['/w/d'] }), 1, { '/w/d/n': absent })).toEqual(['/w/d'])
   })
 
+  test('a folder goes also where nobody knows what was at the path in it, if nothing is there', () => {
+    const journal = aJournal().changes('/w/d/n', unknown('not-saved'), file('1'), { absentFolders: ['/w/d'] })
+
+    expect(plan(journal, 1, { '/w/d/n': absent })).toEqual(['/w/d'])
+    expect(plan(journal, 1, { '/w/d/n': file('1') })).toEqual([])
+  })
+
   test('a folder stays with the file that is kept in it', () => {
     expect(plan(aJournal().writes('/w/d/n', undefined, '1', { absentFolders: ['/w/d'] }), 1, { '/w/d/n': file('mine') })).toEqual([])
   })
