@@ -85,6 +85,8 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     isWritten: writes.isWritten,
   })
   const capture = makeCapture({ sessions, health, observations, brackets, writes, journalOf, maxFileBytes, dshHome: home, now: Date.now })
+  // Taken once: each time a context is asked for a member it makes an error with a stack first, and a rollback of 2,000 files has 16,000 steps.
+  const emit = ctx.emit.bind(ctx)
   const deps: RollbackDeps = {
     ctx, sessions, agents, store, pathIndex: makePathIndex(store), health, observations, workspaceOf, maxFileBytes: settings.maxFileBytes, states: makeStateCache(),
     progress: makeProgress(), copies: makeSessionCopies(ctx, sessions, health), headerOf: readHeaders(ctx),
@@ -93,7 +95,7 @@ function start(ctx: HostContext, health: ReturnType<typeof makeHealth>, settings
     localeOf: speech.of,
     now: Date.now,
     newId: () => randomUUID().replaceAll('-', '').slice(0, 16),
-    onPhase: health.contain('phase', (phase, op) => { ctx.emit('turnback/phase', { phase, op }) }),
+    onPhase: health.contain('phase', (phase, op) => { emit('turnback/phase', { phase, op }) }),
   }
   const service = makeRollbackService(deps)
   const diffs = makeDiffs(deps)
