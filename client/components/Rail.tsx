@@ -2,7 +2,7 @@ import type { Translator } from '../../locales/translate.ts'
 import type { OpSummary, TurnRow } from '../../src/protocol/requests.ts'
 import { filesRestored } from '../state/rollback-flow.ts'
 import { filesOf, type RailItem } from '../state/rail.ts'
-import { relativeTime, wordsOf } from '../state/turn-options.ts'
+import { dateTime, relativeTime, wordsOf } from '../state/turn-options.ts'
 import css from './Checkpoints.module.css'
 import { RollbackIcon, WarningIcon } from './icons.tsx'
 import { Listbox } from './Listbox.tsx'
@@ -102,7 +102,7 @@ export function opFacts(op: OpSummary, t: Translator): string[] {
 
 /** “5 minutes ago”, and the moment itself for who wants it. */
 export const Time = ({ atMs, nowMs, t }: ItemProps & { readonly atMs: number }) => (
-  <time class={css.time} dateTime={new Date(atMs).toISOString()} title={new Date(atMs).toLocaleString(t.locale)}>
+  <time class={css.time} dateTime={new Date(atMs).toISOString()} title={dateTime(atMs, t.locale)}>
     {relativeTime(Math.min(0, atMs - nowMs), t.locale)}
   </time>
 )

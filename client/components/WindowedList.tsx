@@ -16,9 +16,10 @@ export interface WindowedListProps<Item> {
 
 /** Up to here all rows are drawn. */
 const WHOLE = 200
-/** Rows drawn at once in a longer list, and how many of them stand above the visible part. */
-const DRAWN = 80
-const ABOVE = 25
+/** What is drawn at once in a longer list, and how much of it stands above the visible part: at most so many rows, and of tall ones so many CSS pixels of them. */
+const DRAWN = { rows: 80, pixels: 3200 }
+const ABOVE = { rows: 25, pixels: 800 }
+const rowsOf = ({ rows, pixels }: typeof DRAWN, rowHeight: number): number => Math.min(rows, Math.ceil(pixels / rowHeight))
 
 export const isWindowed = (count: number): boolean => count > WHOLE
 
@@ -27,6 +28,7 @@ export function WindowedList<Item>({ items, rowHeight, class: className, label, 
   const list = useRef<HTMLUListElement>(null)
   const [first, setFirst] = useState(0)
   const windowed = isWindowed(items.length)
+  const drawn = rowsOf(DRAWN, rowHeight)
   const extras = windowed && extraHeight !== undefined ? extrasOf(items, extraHeight) : []
   const extraBefore = (index: number) => extras.reduce((sum, { at, height }) => (at < index ? sum + height : sum), 0)
   useLayoutEffect(() => {
@@ -35,7 +37,7 @@ export function WindowedList<Item>({ items, rowHeight, class: className, label, 
     if (!windowed || scroller === null) return
     const follow = () => {
       const above = scroller.getBoundingClientRect().top - element.getBoundingClientRect().top
-      const next = Math.max(0, Math.min(items.length - DRAWN, rowAt(above, rowHeight, extras) - ABOVE))
+      const next = Math.max(0, Math.min(items.length - drawn, rowAt(above, rowHeight, extras) - rowsOf(ABOVE, rowHeight)))
       // In steps, so that a small scroll draws nothing anew.
       setFirst(next - (next % 10))
     }
@@ -43,16 +45,28 @@ export function WindowedList<Item>({ items, rowHeight, class: className, label, 
     follow()
     return () => scroller.removeEventListener('scroll', follow)
   }, [windowed, items.length, rowHeight, extraBefore(items.length)])
-  const shown = windowed ? items.slice(first, first + DRAWN) : items
+  const draw = useKept(render)
+  const shown = windowed ? items.slice(first, first + drawn) : items
   const end = first + shown.length
   const below = windowed ? Math.max(0, items.length - end) * rowHeight + extraBefore(items.length) - extraBefore(end) : 0
   return (
     <ul ref={list} class={className} aria-label={label} {...attributes}>
       {windowed && <li aria-hidden="true" style={{ height: `${first * rowHeight + extraBefore(first)}px` }} />}
-      {shown.map(render)}
+      {draw(shown)}
       {windowed && <li aria-hidden="true" style={{ height: `${below}px` }} />}
     </ul>
   )
+}
+
+/** Rows that stay while others come and go are not drawn anew, as long as they are drawn by the same function. */
+function useKept<Item>(render: (item: Item) => ComponentChildren): (items: readonly Item[]) => ComponentChildren[] {
+  const kept = useRef<{ readonly by: typeof render; readonly rows: ReadonlyMap<Item, ComponentChildren> } | undefined>(undefined)
+  return (items) => {
+    const old = kept.current?.by === render ? kept.current.rows : undefined
+    const rows = items.map(item => [item, old?.get(item) ?? render(item)] as const)
+    kept.current = { by: render, rows: new Map(rows) }
+    return rows.map(([, row]) => row)
+  }
 }
 
 interface Extra {

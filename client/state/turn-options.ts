@@ -35,9 +35,24 @@ export function whyUnavailable(row: TurnRow, t: Translator): string | undefined 
 
 const units = [['day', 86_400_000], ['hour', 3_600_000], ['minute', 60_000]] as const
 
+/** Making a format takes longer than using it, and a long list needs it for every row. */
+function cached<T>(make: (locale: string) => T): (locale: string) => T {
+  const known = new Map<string, T>()
+  return (locale) => {
+    const format = known.get(locale) ?? make(locale)
+    known.set(locale, format)
+    return format
+  }
+}
+const relativeFormat = cached(locale => new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }))
+const dateFormat = cached(locale => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'medium' }))
+
 /** “5 minutes ago”, in the page's language; `ms` is negative for the past. */
 export function relativeTime(ms: number, locale: string): string {
-  const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto' })
+  const format = relativeFormat(locale)
   for (const [unit, size] of units) if (Math.abs(ms) >= size) return format.format(Math.round(ms / size), unit)
   return format.format(0, 'second')
 }
+
+/** Date and time of day, in the page's language. */
+export const dateTime = (atMs: number, locale: string): string => dateFormat(locale).format(atMs)
