@@ -16,7 +16,7 @@ const ROUNDS = 9
 const run = (command: string): Step => ({ tools: [{ name: 'bash', args: { command, description: 'Work in the shell' } }] })
 
 /** A home and a workspace for a bench, and all that is started on them; gone when it ends. */
-async function onDisk<T>(scenarios: Record<string, Step[]>, work: (site: Site) => Promise<T>): Promise<T> {
+export async function onDisk<T>(scenarios: Record<string, Step[]>, work: (site: Site) => Promise<T>): Promise<T> {
   const base = realpathSync(mkdtempSync(join(tmpdir(), 'turnback-bench-')))
   const workspace = join(base, 'workspace')
   mkdirSync(workspace)
@@ -48,7 +48,7 @@ interface Site {
 interface TraceEvent { readonly name: string; readonly pid: number; readonly tid: number; readonly dur?: number; readonly tdur?: number; readonly args?: { readonly name?: string } }
 
 /** The longest task of the page's main thread during `work`, milliseconds, and the most processor time that one took. */
-async function longestTask(browser: Browser, page: Page, work: () => Promise<void>): Promise<{ wall: number; cpu: number }> {
+export async function longestTask(browser: Browser, page: Page, work: () => Promise<void>): Promise<{ wall: number; cpu: number }> {
   await browser.startTracing(page, { categories: ['toplevel', 'devtools.timeline', 'disabled-by-default-devtools.timeline'] })
   await work()
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString('utf8')) as { traceEvents: readonly TraceEvent[] }
