@@ -10,6 +10,7 @@ export const viewEn = {
   'view.turn': 'Turn {turn}',
   'view.op.rollback': 'Rolled back to before turn {turn}',
   'view.op.files': 'Files put back to before turn {turn}',
+  'view.undo.files': 'Undo file changes',
   'view.op.undo': 'A rollback was undone',
   'view.op.undone': 'undone since',
   'view.op.none': 'No file was changed.',

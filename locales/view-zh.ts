@@ -12,6 +12,7 @@ export const viewZh = {
   'view.turn': '第 {turn} 轮',
   'view.op.rollback': '已回退到第 {turn} 轮之前',
   'view.op.files': '文件已放回到第 {turn} 轮之前',
+  'view.undo.files': '撤销文件改动',
   'view.op.undo': '撤销了一次回退',
   'view.op.undone': '后来已撤销',
   'view.op.none': '没有改动文件。',

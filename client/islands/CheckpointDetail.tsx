@@ -15,7 +15,7 @@ import { Problem } from '../components/Problem.tsx'
 import { opFacts, opTitle, Time, turnFacts } from '../components/Rail.tsx'
 import type { CheckpointsStore, Until } from '../state/checkpoints-store.ts'
 import type { RailItem } from '../state/rail.ts'
-import { changedOutcomes } from '../state/rollback-flow.ts'
+import { changedOutcomes, lastUndoable } from '../state/rollback-flow.ts'
 import type { RollbackStore } from '../state/rollback-store.ts'
 import { whyUnavailable, wordsOf } from '../state/turn-options.ts'
 
@@ -193,6 +193,8 @@ function Diff({ checkpoints: { diffs }, row, past }: RowProps) {
 function OpDetail({ checkpoints: { store }, t, op }: CheckpointDetailProps & { readonly op: OpSummary }) {
   const id = useId()
   const outcomes = changedOutcomes(op)
+  const isUndoing = store.barUndo.value === 'running'
+  const isBusy = isUndoing || store.running.value
   return (
     <section class={css.detail} aria-labelledby={id}>
       <header class={css.head}>
@@ -202,6 +204,13 @@ function OpDetail({ checkpoints: { store }, t, op }: CheckpointDetailProps & { r
         <p class={css.note}>
           <Time atMs={op.atMs} nowMs={Date.now()} t={t} /> · {[t(`view.scope.${op.scope}`), ...opFacts(op, t)].join(' · ')}
         </p>
+        {op === lastUndoable(store.ops.value) && (
+          <div class={css.actions}>
+            <button type="button" class={css.action} aria-disabled={isBusy} title={store.running.value ? t('button.running') : undefined} onClick={() => !isBusy && void store.undoFromBar(true)}>
+              {t(isUndoing ? 'bar.undo.running' : op.scope === 'files' ? 'view.undo.files' : 'bar.undo')}
+            </button>
+          </div>
+        )}
       </header>
       {op.scope !== 'conversation' && <Gaps gaps={op.gaps.map(gap => ({ ...gap, names: gap.names.map(store.shownPath) }))} t={t} />}
       {outcomes.length === 0 ? (

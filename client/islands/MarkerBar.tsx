@@ -7,7 +7,7 @@ import { Gaps } from '../components/Gaps.tsx'
 import { GitMoves } from '../components/GitMoves.tsx'
 import { MarkerLine } from '../components/MarkerLine.tsx'
 import { OutcomeList } from '../components/OutcomeList.tsx'
-import { changedOutcomes, filesRestored } from '../state/rollback-flow.ts'
+import { changedOutcomes, filesRestored, lastUndoable } from '../state/rollback-flow.ts'
 import type { RollbackStore } from '../state/rollback-store.ts'
 
 export interface MarkerBarProps {
@@ -78,12 +78,6 @@ export function MarkerBar({ store, t: translator, marker }: MarkerBarProps) {
     />
   )
 }
-
-/** The rollback that `undo` would take: the latest that changed a file or the conversation and is not undone. */
-const lastUndoable = (ops: readonly OpSummary[]) =>
-  ops
-    .filter(op => op.act === 'rollback' && !op.undone && (op.scope !== 'files' || filesRestored(op) > 0))
-    .reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)
 
 function barText(op: OpSummary, t: Translator): string {
   const parts = [t.count('bar.turns', op.target?.withdrawn.length ?? 0), t(filesKey(op))]

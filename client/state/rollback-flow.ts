@@ -217,3 +217,9 @@ export const changedOutcomes = (op: OpSummary): readonly Outcome[] =>
 /** How many files an op put back. */
 export const filesRestored = (op: OpSummary): number =>
   changedOutcomes(op).filter(({ result }) => result === 'restored').length
+
+/** The rollback that `undo` would take: the latest that changed a file or the conversation and is not undone. */
+export const lastUndoable = (ops: readonly OpSummary[]) =>
+  ops
+    .filter(op => op.act === 'rollback' && !op.undone && (op.scope !== 'files' || filesRestored(op) > 0))
+    .reduce<OpSummary | undefined>((last, op) => (last === undefined || op.atMs >= last.atMs ? op : last), undefined)

@@ -78,8 +78,8 @@ export interface RollbackStore {
   retry(): void
   /** Undo from the dialog's result. */
   undo(): Promise<void>
-  /** Undo from a marker's bar; the command's row says what happened. */
-  undoFromBar(): Promise<void>
+  /** Undo from a marker's bar; the command's row says what happened, and where the chat is hidden, a refusal is told. */
+  undoFromBar(isChatHidden?: boolean): Promise<void>
   insertPrompt(): void
   /** The withdrawn prompt takes the draft's place; the draft is what can be brought back then, by the same way. */
   swapPrompt(): void
@@ -381,13 +381,14 @@ export function createRollbackStore(deps: RollbackStoreDeps): RollbackStore {
       loadOps()
       if (run.kind === 'done') await followCopy()
     },
-    async undoFromBar() {
+    async undoFromBar(isChatHidden = false) {
       if (barUndo.peek() === 'running') return
       barUndo.value = 'running'
       const run = await runUndo()
       barUndo.value = 'idle'
       // The command's own row shows its answer; what never ran has no row.
       if (run.kind === 'failed') deps.composer()?.notify('error', deps.say(run.failure))
+      if (run.kind === 'refused' && isChatHidden) deps.composer()?.notify('error', run.text)
       loadOps()
       if (run.kind === 'done') await followCopy()
     },

@@ -14,7 +14,7 @@ import type { ComparedRow } from '../../src/protocol/checkpoints.ts'
 import { failure } from '../../src/protocol/failure.ts'
 import type { TurnRow } from '../../src/protocol/requests.ts'
 import { fail, ok } from '../../src/result.ts'
-import { anOp, aStore, fakeView, later, scriptedRemote, settle } from './support.ts'
+import { anOp, aStore, fakeComposer, fakeView, later, scriptedRemote, settle } from './support.ts'
 
 afterEach(() => {
   cleanup()
@@ -32,14 +32,14 @@ const rows = (...shown: string[]) => ok({ rows: shown.map(one => aRow(one)), mor
 const diff = ok({ current: file('a'), goal: file('b'), content: { kind: 'text', before: '1\n', after: '2\n' } })
 
 type Script = Parameters<typeof scriptedRemote>[0]
-async function show(script: Script, view = fakeView()) {
-  const { remote, asked } = scriptedRemote({ checkpoint: [rows()], diff: [diff], counts: [ok({ counts: [] })], ...script })
-  const store = aStore({ remote, view: view.view })
+async function show(script: Script, view = fakeView(), composer?: ReturnType<typeof fakeComposer>['composer']) {
+  const { remote, asked, lines } = scriptedRemote({ checkpoint: [rows()], diff: [diff], counts: [ok({ counts: [] })], ...script })
+  const store = aStore({ remote, view: view.view, composer: () => composer })
   const checkpoints = createCheckpointsStore({ store, remote, compare: async (before, after) => diffTexts(before, after) })
   const open = vi.fn<(store: unknown, turn: number, opener: HTMLElement, only?: string) => void>()
   const drawn = render(<CheckpointsView checkpoints={checkpoints} t={signal(translator('en'))} open={open} />)
   await act(settle)
-  return { store, checkpoints, asked, open, view, drawn, of: (endpoint: string) => asked.filter(one => one.endpoint === endpoint).map(({ request }) => request) }
+  return { store, checkpoints, asked, lines, open, view, drawn, of: (endpoint: string) => asked.filter(one => one.endpoint === endpoint).map(({ request }) => request) }
 }
 const rail = () => screen.getByRole('listbox', { name: 'Turns, newest first' })
 const chosen = (box: HTMLElement) => within(box).getAllByRole('option').filter(option => option.ariaSelected === 'true' || option.getAttribute('aria-selected') === 'true').map(({ textContent }) => textContent)
@@ -317,6 +317,21 @@ test('where the browser forbids copying, it is said', async () => {
   await click('Copy path')
 
   expect(screen.getByText('The browser did not allow copying.')).toBeTruthy()
+})
+
+test('the newest rollback can be undone from here, an earlier one not, and a refusal is told where the chat is hidden', async () => {
+  const ops = [anOp({ op: opId('op000002'), markerSeq: 25, atMs: 5 }), anOp({ op: opId('op000001'), markerSeq: 15, atMs: 3 })]
+  const { composer, state } = fakeComposer()
+  const { lines } = await show({ timeline: [timeline([aTurn(1), aTurn(2)], ops)], run: [{ kind: 'refused', text: 'Not now.' }] }, fakeView(), composer)
+  await press('Home')
+
+  await click('Undo (opens a copy)')
+  expect(lines).toEqual(['/rollback undo'])
+  expect(state.notices).toEqual(['Not now.'])
+  await press('ArrowDown')
+  await press('ArrowDown')
+  expect(screen.getByRole('heading', { level: 2 }).textContent).toBe('Rolled back to before turn 2')
+  expect(screen.queryByRole('button', { name: 'Undo (opens a copy)' })).toBeNull()
 })
 
 test('without turns it says so, and while it waits, too', async () => {

@@ -138,8 +138,19 @@ describe('the view of a session', () => {
     git.commit('one-back')
 
     expect(git.changed('t3', 'one-back')).toEqual(['many7.txt +0 −1'])
-    await expect.poll(() => rail(world).getByRole('option').first().innerText()).toContain('1 file')
+    await expect.poll(() => rail(world).getByRole('option').first().innerText()).toContain('Files put back to before turn 3')
     expect(world.pageErrors).toEqual([])
+  })
+
+  test('and that is undone from here', async () => {
+    await rail(world).getByText('Files put back to before turn 3').click()
+    await view(world).getByRole('button', { name: 'Undo file changes' }).click()
+    await expect.poll(() => rail(world).getByRole('option').first().innerText()).toContain('A rollback was undone')
+    git.commit('undone')
+
+    expect(git.changed('t3', 'undone')).toEqual([])
+    expect(await rail(world).getByRole('option').nth(1).innerText()).toContain('undone since')
+    expect(await rail(world).getByRole('option').allInnerTexts().then(texts => texts.filter(text => text.includes('already rolled back')))).toEqual([])
   })
 
   test('a rollback from here opens the dialog, and stands in the list afterwards, with the turns as they were', async () => {
@@ -155,7 +166,7 @@ describe('the view of a session', () => {
 
     await expect.poll(() => rail(world).getByRole('option').first().innerText()).toContain('Rolled back to before turn 2')
     expect(await rail(world).getByRole('option', { selected: true }).innerText()).toContain('Task 2.')
-    await expect.poll(async () => (await rail(world).getByRole('option').allInnerTexts()).map(text => text.includes('already rolled back'))).toEqual([false, false, true, true, false])
+    await expect.poll(async () => (await rail(world).getByRole('option').allInnerTexts()).map(text => text.includes('already rolled back'))).toEqual([false, false, false, true, true, false])
     for (const at of [3, 2]) {
       await rail(world).getByText(`Task ${at}.`).click()
       const expected = git.changed(`t${at - 1}`, `t${at}`)
@@ -207,7 +218,7 @@ describe('the view of a session', () => {
     await view(world).getByRole('heading', { name: 'crlf.txt' }).waitFor()
     await ui.screenshot(world.page, 'view-history')
     await view(world).getByRole('button', { name: 'Only crlf.txt' }).click()
-    await expect.poll(() => rail(world).getByRole('option').count()).toBe(6)
+    await expect.poll(() => rail(world).getByRole('option').count()).toBe(7)
   })
 
   test('in Chinese, too', async () => {
