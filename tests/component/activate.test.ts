@@ -1,3 +1,4 @@
+import { h, render } from 'preact'
 import { act } from 'preact/test-utils'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { activate } from '../../client/activate.ts'
@@ -341,4 +342,77 @@ test('after a lost connection the host half is greeted again', async () => {
   await settle()
 
   expect(greeted).toBe(2)
+})
+
+test('the Checkpoints tab stands between the chat and the trajectory, in the page’s language', async () => {
+  const page = await start({ rpc })
+  const entry = page.entries.find(({ options }) => options.name === 'conversation.view')!.options as { order?: number; label?: () => string }
+
+  expect(entry.order).toBe(5)
+  expect(entry.label?.()).toBe('Checkpoints')
+  page.locale.set({ active: 'zh' })
+  expect(entry.label?.()).toBe('检查点')
+})
+
+test('a host without views goes without the tab, and that is said once a session was drawn', async () => {
+  const page = await start({ rpc, undeclared: ['conversation.view'] })
+  vi.useFakeTimers()
+  try {
+    expect(page.slots().filter(name => name.startsWith('conversation.view'))).toEqual([])
+    vi.advanceTimersByTime(60_000)
+    expect(logged).toEqual([])
+
+    for (const sessionId of ['s1', 's2']) page.draw('conversation.chat.assistant-actions', 'turnback', { sessionId, messageId: 'm' })
+    vi.advanceTimersByTime(60_000)
+
+    expect(logged.filter(line => line.includes('conversation.view'))).toHaveLength(1)
+  } finally {
+    vi.useRealTimers()
+  }
+})
+
+test('each session’s view shows its own turns, also when the other’s answer comes later', async () => {
+  const waiting: Record<string, () => void> = {}
+  const answer = async (_channel: string, endpoint: string, payload: unknown) => {
+    const { sessionId } = payload as { sessionId: string }
+    if (endpoint !== 'timeline') return ok(ok(endpoint === 'checkpoint' ? { rows: [], more: 0 } : answers[endpoint]))
+    await new Promise<void>((resolve) => { waiting[sessionId] = resolve })
+    const turn = { turn: 1, startSeq: 1, title: `of ${sessionId}`, images: 0, atMs: 1, state: 'available', files: 0, commands: 0, gaps: [] }
+    return ok(ok({ turns: [turn], ops: [] }))
+  }
+  const page = await start({ rpc: answer })
+  const first = await draw(page, 'conversation.view', 'turnback', { sessionId: 's1' })
+  const second = await draw(page, 'conversation.view', 'turnback', { sessionId: 's2' })
+
+  await act(async () => {
+    waiting.s2!()
+    await settle()
+    waiting.s1!()
+    await settle()
+  })
+
+  expect(first.textContent).toContain('of s1')
+  expect(second.textContent).toContain('of s2')
+})
+
+test('a view that is given another session shows that one', async () => {
+  const answer = async (_channel: string, endpoint: string, payload: unknown) => {
+    if (endpoint !== 'timeline') return ok(ok(endpoint === 'checkpoint' ? { rows: [], more: 0 } : answers[endpoint]))
+    const { sessionId } = payload as { sessionId: string }
+    return ok(ok({ turns: [{ turn: 1, startSeq: 1, title: `of ${sessionId}`, images: 0, atMs: 1, state: 'available', files: 0, commands: 0, gaps: [] }], ops: [] }))
+  }
+  const page = await start({ rpc: answer })
+  const place = await draw(page, 'conversation.view', 'turnback', { sessionId: 's1' })
+  await act(settle)
+  expect(place.textContent).toContain('of s1')
+  const { component } = page.entries.find(({ options }) => options.name === 'conversation.view')!
+
+  await act(async () => {
+    render(h(component, { sessionId: 's2' } as never), place)
+    await settle()
+  })
+  await act(settle)
+
+  expect(place.textContent).toContain('of s2')
+  expect(place.textContent).not.toContain('of s1')
 })
