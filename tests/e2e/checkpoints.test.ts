@@ -223,7 +223,7 @@ describe('the view of a session', () => {
 
   test('in Chinese, too', async () => {
     const page = await ui.openApp(world.browser, world.host.url, { locale: 'zh-CN', viewport: { width: 1280, height: 800 } })
-    await ui.openSession(page, /Session/)
+    await ui.openSession(page, /Session t1/)
     await page.getByRole('tab', { name: '检查点' }).click()
     await page.getByRole('listbox', { name: '改动的文件' }).waitFor()
     await ui.screenshot(page, 'view-zh')
@@ -241,5 +241,18 @@ describe('the view of a session', () => {
     expect(detail!.y).toBeGreaterThan(list!.y)
     expect(await world.page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(480)
     expect(await violations(world.page, '[data-turnback-view]')).toEqual([])
+  })
+
+  test('after a restart of the host everything is there again', async () => {
+    await world.restartHost()
+    await ui.openSession(world.page, /Session t1/)
+    await world.page.getByRole('tab', { name: 'Checkpoints' }).click()
+    await expect.poll(() => rail(world).getByRole('option').count()).toBe(7)
+
+    for (const at of [3, 2, 1]) {
+      await rail(world).getByText(`Task ${at}.`).click()
+      const expected = git.changed(`t${at - 1}`, `t${at}`)
+      expect(await shownFiles(world, expected.length)).toEqual(expected)
+    }
   })
 })
