@@ -74,11 +74,12 @@ A one-minute tour
   1. Type "${turns[0].prompt}" and wait for the answer. Then "${turns[1].prompt}", then "${turns[2].prompt}".
   2. Under the second answer click the arrow that points back ("Roll back to before turn 2").
      The dialog shows which turns leave the conversation and what happens to each file, also to old-draft.txt,
-     which turn 3 removed with a shell command.
-  3. Confirm. boat.txt has its four lines again, CHANGES.txt is gone, turns 2 and 3 are one slim bar, and your prompt
-     stands in the composer again. old-draft.txt, which the agent's rm removed, is back too.
-  4. Click "Undo files" in the bar: the files are as they were before the rollback.
-  5. Type /rollback list and press Enter: every turn, and what became of it.
+     which turn 3 removed with a shell command. Open a file to see its lines; take the tick away to leave it as it is.
+  3. Confirm. boat.txt has its four lines again, CHANGES.txt is gone, turns 2 and 3 are one slim bar ("Show" lets you
+     read them), and your prompt stands in the composer again. old-draft.txt, which the agent's rm removed, is back too.
+  4. Click "Undo (opens a copy)" in the bar: the files are as they were before the rollback, and the whole conversation
+     opens as a copy of the session.
+  5. Open the tab "Checkpoints": every turn with what it changed. Or type /rollback and press Enter for a list of turns.
 
 To see that your own edits survive: change a line of boat.txt in any editor before step 2.
 `
