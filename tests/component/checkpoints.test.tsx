@@ -301,13 +301,13 @@ test('a patch of all files names how many it cannot hold', async () => {
     timeline: [timeline([aTurn(1)])], checkpoint: [rows('x.txt', 'y.bin')],
     diff: [diff, ok({ current: file('a'), goal: file('b'), content: { kind: 'binary' } })],
   })
-  await act(() => new Promise(done => setTimeout(done, 20)))
+  await screen.findAllByText('x.txt')
 
   await click('Copy patch of all')
+  await screen.findByText('Patch copied, without 1 file that a patch cannot hold.')
 
   expect(of('diff').map(({ path }) => path)).toEqual(['/w/x.txt', '/w/y.bin'])
   expect(copied.mock.calls[0]![0]).toContain('diff --git a/x.txt b/x.txt')
-  expect(screen.getByText('Patch copied, without 1 file that a patch cannot hold.')).toBeTruthy()
 })
 
 test('where the browser forbids copying, it is said', async () => {
