@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
@@ -88,6 +88,42 @@ function dialog(): Promise<Measurement> {
   })
 }
 
+const LINES = 20_000
+
+function diff(): Promise<Measurement> {
+  const command = `seq 1 ${LINES} | sed 's/^/line /; s/7$/7 changed/' > long.txt`
+  return onDisk({ long: [run(command), { text: 'Done.' }] }, async ({ base, workspace, browser, start }) => {
+    writeFileSync(join(workspace, 'long.txt'), Array.from({ length: LINES }, (_, at) => `line ${at + 1}\n`).join(''))
+    const host = await start(join(base, 'home'), [await packPlugin()])
+    const page = await ui.openApp(browser, host.url)
+    await ui.composer(page).waitFor()
+    await ui.sendPrompt(page, 'Write it anew. [scenario:long]')
+    await ui.waitForIdle(page, 120_000)
+    const tasks: { wall: number; cpu: number }[] = []
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await page.getByRole('button', { name: 'Roll back to before turn 1', exact: true }).click()
+      const shown = page.getByRole('dialog')
+      const opener = shown.getByRole('button', { name: 'Changes in long.txt' })
+      await opener.waitFor()
+      tasks.push(await longestTask(browser, page, async () => {
+        await opener.click()
+        const region = shown.getByRole('region', { name: 'Changes in long.txt' })
+        await region.locator('[data-kind]').first().waitFor()
+        for (let step = 1; step <= 10; step += 1) {
+          await region.evaluate((element, part) => { element.scrollTop = element.scrollHeight * part }, step / 10)
+          await page.waitForTimeout(30)
+        }
+      }))
+      await page.keyboard.press('Escape')
+      await shown.waitFor({ state: 'hidden' })
+    }
+    return {
+      value: rounded(median(tasks.map(({ wall }) => wall))), unit: 'ms, longest task of the main thread', limit: 50,
+      input: `the diff of a file of ${LINES} lines, every tenth changed, opened and scrolled through, median of ${ROUNDS}; of processor time ${rounded(median(tasks.map(({ cpu }) => cpu)))} ms`,
+    }
+  })
+}
+
 const TURNS = 300
 
 function transcript(): Promise<Measurement> {
@@ -133,5 +169,6 @@ async function bundle(): Promise<Measurement> {
 export const benches: readonly Bench[] = [
   { name: 'bundle_gzip_kb', run: bundle },
   { name: 'dialog_2000_task_ms', run: dialog },
+  { name: 'diff_20k_task_ms', run: diff },
   { name: 'transcript_300', run: transcript },
 ]
